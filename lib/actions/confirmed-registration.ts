@@ -54,7 +54,7 @@ export const registerConfirmed = form({
     async open (auth, { token, form, texts: { common, titles } }) {
       const { email } = await openRegistration(auth, token)
       const { minPasswordLength, registration } = needed(auth.local, 'local')
-      const { roles = [] } = registration ?? {}
+      const { roles } = needed(registration, 'registration')
       return {
         title: titles.register,
         content: form(titles.register, [
@@ -89,8 +89,7 @@ export const registerConfirmed = form({
     isConfirmed: true,
     async before () {
       // Another request has used the link while this one hashed its password.
-      const uses = await entries?.count(owner, USED_REGISTRATION, 0) ?? 0
-      if (uses > 0) throw new AuthError('exists')
+      if (Number(await entries?.count(owner, USED_REGISTRATION, 0)) > 0) throw new AuthError('exists')
       // Before there is an account: whatever crashes from now on, the link makes no second one.
       await entries?.put(use, 1)
     }

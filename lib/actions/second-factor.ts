@@ -94,7 +94,7 @@ async function finish (
 async function trustBrowser (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, user: User
 ): Promise<void> {
-  const { trustedBrowsers } = auth.factors.secondFactor ?? {}
+  const trustedBrowsers = auth.factors.secondFactor?.trustedBrowsers
   if (trustedBrowsers === undefined) return
   const { cookieName } = trustedBrowsers
   const trusted = await trustedBrowsers.trust(cookiesNamed(request, cookieName), user)

@@ -60,7 +60,8 @@ export function mayNeedFactor (auth: Pick<AuthContext, 'factors'>, user: User): 
 }
 
 function cannotAsk (auth: Pick<AuthContext, 'factors'>, user: User): boolean {
-  return user.factors !== undefined && factorsOf(auth, user).length === 0
+  const { factors: kinds = [] } = user
+  return kinds.length > 0 && factorsOf(auth, user).length === 0
 }
 
 /** Whether a code can be mailed to a user: to an address that they have confirmed. */

@@ -36,8 +36,7 @@ export async function userOfLink (
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */
 export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
-  const uses = await entries?.count(digestOf(userId), USED_REGISTRATION, 0) ?? 0
-  if (uses > 0) throw new AuthError('invalid_token')
+  if (Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0) throw new AuthError('invalid_token')
 }
 
 interface UsableMailToken {

@@ -2,46 +2,34 @@ import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
 import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
-import { ClientCredentials } from './client-authentication.js'
+import { ClientCredentials, type ClientOptions } from './client-authentication.js'
 import { providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type {
-  Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ClientAuthentication,
-  ProviderOptions, UncheckedIdentity
+  Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
-export interface FlowOptions extends Complete<ProviderOptions>, BackChannelOptions {
-  /** The only method to use; default: chosen by the metadata, with a retry. */
-  clientAuthentication?: ClientAuthentication | undefined
-}
+export interface FlowOptions extends Complete<ProviderOptions>, ClientOptions, BackChannelOptions {}
 
 /**
  * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in the steps that OpenID
  * Connect and plain OAuth 2.0 have in common.
  */
-export abstract class AuthorizationCodeFlow {
+export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOptions> {
+  protected readonly options: Options
   protected readonly client: oauth.Client
   protected readonly http: BackChannel
-  protected readonly scopes: readonly string[]
   readonly #credentials: ClientCredentials
-  readonly #authorizationParams: Readonly<Record<string, string>>
 
-  constructor (options: FlowOptions) {
-    const { clientId, clientSecret, clientAuthentication, scopes, authorizationParams, ...transport } = options
-    this.client = { client_id: clientId }
-    this.http = backChannel(transport)
-    this.scopes = scopes
-    this.#credentials = new ClientCredentials(clientId, clientSecret, clientAuthentication)
-    this.#authorizationParams = authorizationParams
+  constructor (options: Options) {
+    this.options = options
+    this.client = { client_id: options.clientId }
+    this.http = backChannel(options)
+    this.#credentials = new ClientCredentials(options)
   }
 
   /** Returns the metadata: the same object each time, by which oauth4webapi caches the keys. */
   protected abstract server (): Promise<oauth.AuthorizationServer>
-
-  /** Validates the token response. */
-  protected abstract tokensIn (
-    tokenResponse: Response, server: oauth.AuthorizationServer, response: AuthorizationResponse
-  ): Promise<oauth.TokenEndpointResponse>
 
   /** Reads the user whom the tokens are about. */
   protected abstract userOf (
@@ -53,9 +41,9 @@ export abstract class AuthorizationCodeFlow {
     const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [] } = request
     const { authorization_endpoint: endpoint } = await this.server()
     const url = new URL(String(endpoint))
-    const scope = [...new Set([...this.scopes, ...scopes])].join(' ')
+    const scope = [...new Set([...this.options.scopes, ...scopes])].join(' ')
     const parameters = {
-      ...this.#authorizationParams,
+      ...this.options.authorizationParams,
       ...withoutUndefined({ login_hint: loginHint, prompt, max_age: maxAge?.toString() }),
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
@@ -91,11 +79,22 @@ export abstract class AuthorizationCodeFlow {
       throw providerFailure(error, sent)
     }
   }
-}
 
-/** Refuses the token types that oauth4webapi accepts besides Bearer (RFC 6749 section 7.1). */
-export const RECOGNIZED_TOKEN_TYPES: oauth.RecognizedTokenTypes = {
-  dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
+  /** Validates the token response (RFC 6749 section 5.1). */
+  protected async tokensIn (
+    tokenResponse: Response,
+    server: oauth.AuthorizationServer,
+    _response: AuthorizationResponse,
+    checks: oauth.ProcessAuthorizationCodeResponseOptions = {}
+  ): Promise<oauth.TokenEndpointResponse> {
+    return oauth.processAuthorizationCodeResponse(server, this.client, tokenResponse, {
+      ...checks,
+      // oauth4webapi accepts this type besides Bearer.
+      recognizedTokenTypes: {
+        dpop: () => { throw unacceptable('the access token is bound to a key (DPoP), which was not requested') }
+      }
+    })
+  }
 }
 
 function providerTokens (response: oauth.TokenEndpointResponse): Authentication['tokens'] {

@@ -7,6 +7,13 @@ import type { ClientAuthentication } from './provider.js'
 /** Refusals of a client: Keycloak and others answer a wrong secret or method with the second. */
 const REFUSALS_OF_CLIENT: ReadonlySet<unknown> = new Set(['invalid_client', 'unauthorized_client'])
 
+export interface ClientOptions {
+  clientId: string
+  clientSecret: string
+  /** The only method to use; default: chosen by the metadata, with a retry. */
+  clientAuthentication?: ClientAuthentication | undefined
+}
+
 /** Authenticates a client with a secret at the token endpoint (RFC 6749 section 2.3.1). */
 export class ClientCredentials {
   readonly #clientSecret: string
@@ -14,11 +21,10 @@ export class ClientCredentials {
   readonly #fixed: ClientAuthentication | undefined
   #preferred: ClientAuthentication = 'client_secret_basic'
 
-  /** @param fixed the only method to use; undefined to choose by the metadata, with a retry */
-  constructor (clientId: string, clientSecret: string, fixed: ClientAuthentication | undefined) {
+  constructor ({ clientId, clientSecret, clientAuthentication }: ClientOptions) {
     this.#clientSecret = clientSecret
     this.#basic = Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')
-    this.#fixed = fixed
+    this.#fixed = clientAuthentication
   }
 
   /** The secret in the forms in which it is sent. */

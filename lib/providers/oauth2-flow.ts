@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { AuthorizationCodeFlow, type FlowOptions, RECOGNIZED_TOKEN_TYPES } from './authorization-code.js'
+import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { ApiError, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { AuthorizationRequest, UncheckedIdentity } from './provider.js'
@@ -25,34 +25,19 @@ interface OAuth2FlowOptions extends FlowOptions {
 }
 
 /** The flow of plain OAuth 2.0 with one provider. */
-export class OAuth2Flow extends AuthorizationCodeFlow {
-  readonly #server: oauth.AuthorizationServer
-  readonly #identify: OAuth2FlowOptions['identify']
-
-  constructor ({ server, identify, ...options }: OAuth2FlowOptions) {
-    super(options)
-    this.#server = server
-    this.#identify = identify
-  }
-
+export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     if (request.maxAge === undefined) return super.authorizationUrl(request)
     throw unacceptable('maxAge of signInUrl cannot be checked: the provider issues no ID tokens')
   }
 
   protected override async server (): Promise<oauth.AuthorizationServer> {
-    return this.#server
-  }
-
-  protected override async tokensIn (tokenResponse: Response): Promise<oauth.TokenEndpointResponse> {
-    return oauth.processAuthorizationCodeResponse(this.#server, this.client, tokenResponse, {
-      recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
-    })
+    return this.options.server
   }
 
   protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {
     const { access_token: accessToken } = tokens
-    const identity = await this.#identify({
+    const identity = await this.options.identify({
       get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
       getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
     }, accessToken)

@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { Once } from '../base/once.js'
-import { AuthorizationCodeFlow, type FlowOptions, RECOGNIZED_TOKEN_TYPES } from './authorization-code.js'
+import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
@@ -26,23 +26,10 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The flow of OpenID Connect (Core 3.1) with one provider. */
-export class OidcFlow extends AuthorizationCodeFlow {
-  readonly #server: Once<oauth.AuthorizationServer>
-  readonly #usesUserinfo: boolean
-  readonly #identityOf: OidcFlowOptions['identityOf']
-  /** Seconds since the user last authenticated at the provider. */
-  readonly #maxAge: number | undefined
+export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
+  readonly #server = new Once(() => discover(this.options, this.http))
   /** A copy of the keys that oauth4webapi caches. */
   readonly #keys: oauth.JWKSCacheInput = {}
-
-  constructor ({ url, issuers, userinfo, identityOf, ...options }: OidcFlowOptions) {
-    super(options)
-    this.#server = new Once(() => discover({ url, issuers }, this.http))
-    this.#usesUserinfo = userinfo
-    this.#identityOf = identityOf
-    const { max_age: maxAge } = options.authorizationParams
-    this.#maxAge = maxAge === undefined ? undefined : Number(maxAge)
-  }
 
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const url = await super.authorizationUrl(request)
@@ -56,14 +43,13 @@ export class OidcFlow extends AuthorizationCodeFlow {
 
   /** Validates the token response (OpenID Connect Core 3.1.3) and the signature of its ID token. */
   protected override async tokensIn (
-    tokenResponse: Response, server: oauth.AuthorizationServer, { nonce, maxAge = this.#maxAge }: AuthorizationResponse
+    tokenResponse: Response, server: oauth.AuthorizationServer, response: AuthorizationResponse
   ): Promise<oauth.TokenEndpointResponse> {
     const issuer = await withTenantOf(tokenResponse, server)
-    const tokens = await oauth.processAuthorizationCodeResponse(issuer, this.client, tokenResponse, {
-      expectedNonce: nonce,
-      maxAge: maxAge ?? oauth.skipAuthTimeCheck,
-      requireIdToken: true,
-      recognizedTokenTypes: RECOGNIZED_TOKEN_TYPES
+    const tokens = await super.tokensIn(tokenResponse, issuer, response, {
+      expectedNonce: response.nonce,
+      maxAge: this.#maxAge(response) ?? oauth.skipAuthTimeCheck,
+      requireIdToken: true
     })
     const { jwks: known } = this.#keys
     // The metadata without the tenant: oauth4webapi caches the keys by this object.
@@ -76,24 +62,28 @@ export class OidcFlow extends AuthorizationCodeFlow {
   }
 
   protected override async userOf (
-    tokens: oauth.TokenEndpointResponse,
-    server: oauth.AuthorizationServer,
-    { maxAge = this.#maxAge }: AuthorizationResponse
+    tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
   ): Promise<{ identity: UncheckedIdentity, signed: AuthenticationContext }> {
-    const { sub, ...claims } = acceptedIdToken(tokens, this.client, maxAge !== undefined)
+    const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.#maxAge(response) !== undefined)
     // An empty claim of the ID token must not hide the one of userinfo.
     const idToken = { ...presentClaims(claims), sub }
     const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-    return { identity: this.#identityOf(profile, idToken), signed: signedProofIn(idToken) }
+    return { identity: this.options.identityOf(profile, idToken), signed: signedProofIn(idToken) }
+  }
+
+  /** Seconds since the user authenticated at the provider at most; undefined without a limit. */
+  #maxAge ({ maxAge }: AuthorizationResponse): number | undefined {
+    const { max_age: always } = this.options.authorizationParams
+    return maxAge ?? (always === undefined ? undefined : Number(always))
   }
 
   /** Adds the claims of the scopes that only userinfo has: the signed ID token takes precedence. */
   async #withUserinfo (
     server: oauth.AuthorizationServer, accessToken: string, idToken: OidcProfile
   ): Promise<OidcProfile> {
-    const wanted = this.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
+    const wanted = this.options.scopes.flatMap(scope => CLAIMS_OF_SCOPE[scope] ?? [])
     const isComplete = wanted.every(claim => idToken[claim] !== undefined)
-    if (!this.#usesUserinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
+    if (!this.options.userinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
 
     const response = await oauth.userInfoRequest(server, this.client, accessToken, this.http)
     const userinfo = await oauth.processUserInfoResponse(server, this.client, idToken.sub, response)

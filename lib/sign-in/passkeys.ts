@@ -73,10 +73,9 @@ export async function takeChallenge (
 ): Promise<AnsweredChallenge> {
   if (response === null) throw new AuthError('invalid_request')
   const { challenge } = response
-  const made = challenge === null ? null : await takeEntry<Challenge>(request, CHALLENGE, challenge)
-  if (challenge === null || made?.ceremony !== ceremony || made.expiresAt < Date.now()) {
-    throw new AuthError('invalid_state')
-  }
+  if (challenge === null) throw new AuthError('invalid_state')
+  const made = await takeEntry<Challenge>(request, CHALLENGE, challenge)
+  if (made?.ceremony !== ceremony || made.expiresAt < Date.now()) throw new AuthError('invalid_state')
   return { ...response, challenge }
 }
 

@@ -359,6 +359,16 @@ t.test('the passkey of a user whom the application alone signs in is not removed
   t.equal((await browser.post('/auth/local/passkeys/remove', { id })).statusCode, 200)
 })
 
+t.test('a user who signs in by mail may remove the last passkey', async t => {
+  const made = await startPasskeyApp(t, { rateLimit: {} }, { signInByMail: true })
+  await made.browser.post('/auth/local/mail-login', { email: ADA.email })
+  const { code } = await made.mails.next('sign-in')
+  t.equal((await made.browser.post('/auth/local/mail-login/confirm', { code })).statusCode, 200)
+  const { id } = (await addAt(made.browser, newDevice())).json()
+
+  t.equal((await made.browser.post('/auth/local/passkeys/remove', { id })).statusCode, 200)
+})
+
 t.test('the last factor that the application requires is not removed', async t => {
   const made = await startPasskeyApp(t, withSecondFactor({ required: ({ principal }) => principal.claims.role === 'admin' }))
   const { id, userId } = await adaWith(t, made)

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
 import { Pages, de, en, es, fr } from '../../lib/pages.js'
-import { userIdIn } from '../helpers/app.js'
+import { SESSION_SECRET, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { ADA, BASE_URL, type MailApp, startMailApp } from '../helpers/mail-app.js'
@@ -62,6 +62,18 @@ t.test('a page for the code without a mail leads to the sign-in', async t => {
   await mails.next('sign-in')
   advanceClock(t, HOUR_MS)
   t.match(await send(code.formOf(CONFIRM), { code: '123456' }), { alert: en.errors.invalid_state })
+})
+
+t.test('without a sign-in page, the page for the code leads to the root of the application', async t => {
+  const { browser } = await startMailApp(t, { rateLimit: {} }, { signInByMail: true })
+  t.equal((await browser.get(ASK, { accept: 'text/html' })).headers.location, '/')
+})
+
+t.test('another mail asks for a session as long as the first one', async t => {
+  const session = { secret: SESSION_SECRET, remember: { days: 30 } }
+  const { open, send } = await start(t, { session }, { password: false })
+  const code = await send((await open(SIGN_IN)).formOf(ASK), { email: ADA.email, remember: 'on' })
+  t.equal(code.formOf(ASK)?.hidden.remember, 'true')
 })
 
 t.test('a user without a password signs in by mail again where the page asks for it', async t => {

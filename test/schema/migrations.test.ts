@@ -58,7 +58,7 @@ t.test('the migrations for Postgres make the tables of the schema', async t => {
 })
 t.test('the store on Postgres makes the tables of the schema, and one journal', async t => {
   const client = await onPostgres(t)
-  const database = new PostgresDatabase(drizzlePostgres(client), { createTables: true })
+  const database = new PostgresDatabase(drizzlePostgres(client), { createTables: true, lost () {} })
   for (const part of PARTS) await database.with(part).run(async () => {})
   const { svc_auth_migrations: journal, ...tables } = await postgresTables(client)
   t.strictSame(tables, declaredForPostgres())
@@ -94,7 +94,7 @@ t.test('the migrations for SQLite make the tables of the schema', async t => {
 })
 t.test('the store on SQLite makes the tables of the schema, and one journal', async t => {
   const connection = inMemory(t)
-  const database = new SqliteDatabase(drizzleSqlite({ client: connection }), { createTables: true })
+  const database = new SqliteDatabase(drizzleSqlite({ client: connection }), { createTables: true, lost () {} })
   for (const part of PARTS) await database.with(part).write(() => {})
   const { svc_auth_migrations: journal, ...tables } = sqliteTables(connection)
   t.strictSame(tables, declaredForSqlite())

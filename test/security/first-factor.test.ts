@@ -12,7 +12,7 @@ import { deferred } from '../helpers/deferred.js'
 import { DATA_SECRET, enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
 import { type AdmittedUser, leaveFor, linkAt } from '../helpers/own-provider.js'
-import { addAt, finishBy, newDevice, optionsAt, proveBy, signInBy } from '../helpers/passkey-app.js'
+import { addAt, newDevice, optionsAt, proveBy, signInBy } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
 const MINUTE_MS = 60_000
@@ -149,6 +149,33 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
     await waitAt(t, again)
     await again.post('/auth/local/second-factor', { code: nextCode(t, secret) })
     t.strictSame(await finishes('a', ADA_AT_A, async () => accounts.removeLink(userId, 'a')), [400, 'invalid_state'])
+  })
+
+  t.test(`attack 129: the address of the password must be the same, and as verified, with the code, on ${kind}`, async t => {
+    const store = await createStore(t)
+    const made = await start(t, {}, { store })
+    await registerAt(made)
+    await linkAt(made.browser, 'a', ADA_AT_A)
+    const { secret, userId } = await enrolAt(t, made.browser)
+    t.match(await made.app.auth.findUser({ userId }), { email: ADA.email, emailVerified: true }, 'by the word of the provider')
+    const [browser, accounts] = [new Browser(made.app), new Accounts(store)]
+    const finish = async () => answerOf(await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) }))
+    /** What the provider reports at another sign-in. */
+    const report = async (email: string | null) => accounts.refreshIdentity({
+      provider: 'a', subject: 'ada-a', claims: { sub: 'ada-a', ...(email !== null && { email }) }, verifiedEmail: email
+    })
+
+    await waitAt(t, browser)
+    t.match(await report(null), { email: ADA.email, emailVerified: false })
+    t.strictSame(await finish(), [400, 'invalid_state'], 'no longer verified')
+    await report(ADA.email)
+    await waitAt(t, browser)
+    t.match(await report('ada@other.example'), { email: 'ada@other.example', emailVerified: true })
+    t.strictSame(await finish(), [400, 'invalid_state'], 'another address')
+    t.equal(await principalIn(browser), null)
+    await report(ADA.email)
+    await waitAt(t, browser)
+    t.strictSame(await finish(), [200], 'as it was')
   })
 
   t.test(`attack 130: who reads a mailbox removes no factor of a user who has ever owned an address, on ${kind}`, async t => {
@@ -485,7 +512,10 @@ t.test('attack 132: a process that can ask for none of the factors of a user sig
   t.strictSame(await accountOf(made, userId), before)
   const browser = new Browser(apps.get('passkeys alone')?.app ?? made.app)
   t.match((await browser.post('/auth/local/login', ADA)).json(), { methods: ['passkey'] })
-  t.equal((await finishBy(browser, device)).statusCode, 200)
+  const response = device.get(await optionsAt(browser, 'factor'))
+  const finished = await browser.post('/auth/local/second-factor', { response, trust: 'on' })
+  t.equal(finished.statusCode, 200)
+  t.notOk(finished.cookies.some(({ name }) => name.endsWith('trusted')), 'it trusts no browser')
   t.equal(await userIdIn(browser), userId)
   const other = new Browser(apps.get('second factors alone')?.app ?? made.app)
   t.match((await other.post('/auth/local/login', ADA)).json(), { methods: ['recovery', 'totp'] })

@@ -400,6 +400,12 @@ t.test('without passwords no route takes one, and an old one signs in nowhere', 
   t.ok(old)
 })
 
+t.test('an unknown address gets a mail that says so where the application wants that', async t => {
+  const start_ = await start(t, {}, { registration: false, mails: { limits: false, unknownAddress: true } })
+  t.equal((await start_.browser.post(ASK, { email: ADA.email })).statusCode, 202)
+  t.match(await start_.mails.next('unknown-address'), { to: ADA.email })
+})
+
 t.test('sign-in by mail without limits is refused', async t => {
   await t.rejects(startMailApp(t, { rateLimit: false }, { signInByMail: true }), /rateLimit must not be false with signInByMail/)
   await t.rejects(startMailApp(t, { rateLimit: {} }, { signInByMail: true, sendMail: undefined }), /signInByMail needs sendMail/)

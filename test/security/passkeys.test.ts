@@ -99,6 +99,11 @@ t.test('attack 94, attack 106: a challenge is for one session, once, for five mi
   const before = new Browser(app, one.cookies)
   t.strictSame(await send(one), [200, userId])
   for (const browser of [one, before, other]) t.strictSame(await send(browser), [400, 'invalid_state'], 'used')
+  for (const challenge of [undefined, null, '', 'short', 5]) {
+    const response = device.get(await optionsAt(other, 'login'), { clientData: { challenge } })
+    const refused = await other.post(`${BASE}/login`, { response })
+    t.match([refused.statusCode, refused.json().code], [400, 'invalid_state'], 'that no session was ever given')
+  }
 
   const late = await optionsAt(other, 'login')
   advanceClock(t, 5 * MINUTE_MS + 1000)

@@ -14,6 +14,7 @@ import { DATA_SECRET, type Enrolled, enrolAda, enrolAt, nextCode, startFactorApp
 import { ADA, type MailApp, registerAt } from '../helpers/mail-app.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
+import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { SOME_STORES } from '../helpers/stores.js'
 import { isThorough } from '../helpers/thorough.js'
 import { type TestDatabase, postgresDatabase, sqliteDatabase } from '../store/database.js'
@@ -319,6 +320,30 @@ for (const [kind, keep] of KEPT) {
     })
   })
 }
+
+t.test('attack 87: a session store that keeps what waits for longer, and says that it is new, lets nobody finish it', async t => {
+  const sessions = new SlowSessionStore()
+  const made = await start(t, { store: new MemoryAuthStore(), sessions })
+  const { secret } = await enrolAda(t, made)
+  const [browser = new Browser(made.app)] = await waiting(t, made.app, 1)
+  const restart = () => {
+    for (const [id, text] of sessions.entries) {
+      const entry = JSON.parse(text)
+      entry.cookie.expires = new Date(Date.now() + 10 * MINUTE_MS)
+      if (entry.pending !== undefined) entry.pending.content.startedAt = Date.now()
+      sessions.entries.set(id, JSON.stringify(entry))
+    }
+  }
+
+  advanceClock(t, 9 * MINUTE_MS)
+  restart()
+  t.equal(await finish(browser, wrong(secret)), 'invalid_code', 'in time it is found')
+  advanceClock(t, MINUTE_MS)
+  restart()
+
+  t.equal(await finish(browser, nextCode(t, secret)), 'invalid_state')
+  t.equal(await principalIn(browser), null)
+})
 
 t.test('attack 104: the word of a provider counts only in a signed ID token, and only where the application trusts it', async t => {
   const [company, stranger] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]

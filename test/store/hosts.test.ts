@@ -200,7 +200,8 @@ t.test('a host has its share of the time, and less where connect_timeout says so
     [one, 10, 4000],
     [two, 10, 2000],
     [`${two}?connect_timeout=1&max=3`, 3, 1000],
-    [`${two}?connect_timeout=0`, 10, 2000]
+    [`${two}?connect_timeout=0`, 10, 2000],
+    [`${one}?max=0`, 10, 4000]
   ] as const) {
     const hosts = new Hosts(postgres, url)
     t.strictSame([hosts.max, hosts.connectTimeout], [max, connectTimeout], url)

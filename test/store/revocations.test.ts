@@ -43,6 +43,16 @@ const OTHERS: typeof ENDINGS = {
   }
 }
 
+t.test('a sign-out that cannot be recorded is no revocation', async t => {
+  const url = await emptyDatabase(t)
+  const [store, other] = [openStore(t, url), openStore(t, url)]
+  const [ear, userId] = [await Ear.of(other), randomUUID()]
+  await t.rejects(endingsIn(store).record('no user id'))
+  await endingsIn(store).record(userId)
+  await ear.hears(userId)
+  t.strictSame(ear.heard, [userId])
+})
+
 t.test('each method that ends all sessions of a user is heard once by another store, and never by its own', async t => {
   const url = await emptyDatabase(t)
   const [one, other] = [openStore(t, url), openStore(t, url)]

@@ -66,7 +66,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
       sessions: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
       connect (options = { createTables: true }) {
         const client = connected()
-        const database = new SqliteDatabase(drizzleSqlite({ client }), options)
+        const database = new SqliteDatabase(drizzleSqlite({ client }), { ...options, lost () {} })
         return {
           use: part => (part === 'users' ? database : database.with(part)).write(() => {}),
           run: async statement => client.exec(statement)

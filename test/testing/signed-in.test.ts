@@ -36,6 +36,16 @@ t.test('a user is signed in with claims, in the application of a test that has n
   t.strictSame([member.statusCode, admin.statusCode], [403, 200])
 })
 
+t.test('several users are signed in at once, each in a session of their own', async t => {
+  const app = await guardedApp(t, { session })
+  const names = ['Ada', 'Grace', 'Emmy']
+
+  const headers = await Promise.all(names.map(async name => signedIn(app, { name })))
+  const users = await Promise.all(headers.map(async headers => (await app.inject({ url: '/me', headers })).json()))
+
+  t.strictSame(users.map(({ claims }) => claims.name), names)
+})
+
 t.test('each call makes a user of its own, with the e-mail and the name that it names', async t => {
   const app = await guardedApp(t, { session })
 

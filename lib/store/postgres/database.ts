@@ -139,7 +139,7 @@ export class PostgresDatabase implements SqlDatabase {
     try {
       return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
     } catch (error) {
-      throw error instanceof AuthError ? error : failure(error)
+      throw failure(error)
     }
   }
 

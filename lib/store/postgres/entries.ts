@@ -58,6 +58,6 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     find: async entry => contentOf(await byKey({ ...entry })),
     take: async (hash, kind, owners) => contentOf(await remove({ hash, kind, owners })),
     attempt: async (entry, most) => contentOf(await noteAttempt({ ...entry, most })),
-    count: async (owner, kind, since) => (await counted({ owner, kind, since }))[0]?.entries ?? 0
+    count: async (owner, kind, since) => Number((await counted({ owner, kind, since }))[0]?.entries)
   }
 }

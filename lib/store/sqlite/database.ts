@@ -17,7 +17,7 @@ export interface SqliteDatabaseOptions {
   /** Throws when what was written is in a file that is no longer at its path. */
   assertKept?: () => void
   /** Is told what was lost, for the log. */
-  lost?: (error: unknown, message: string) => void
+  lost: (error: unknown, message: string) => void
 }
 
 interface WriteOptions {
@@ -46,7 +46,7 @@ export class SqliteDatabase implements SqlDatabase {
     shared = { writeLock: new WriteLock(), made: new Set<TablePart>() }
   ) {
     this.db = db
-    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, lost: () => {}, ...options }
+    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, ...options }
     this.#parts = options.createTables ? parts : []
     this.#shared = shared
   }

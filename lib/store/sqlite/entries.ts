@@ -44,6 +44,6 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       () => remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null, { isSynced: false }
     ),
     attempt: (entry, most) => database.write(() => noteAttempt().get({ ...entry, most })?.content ?? null),
-    count: (owner, kind, since) => database.read(() => counted().get({ owner, kind, since })?.entries ?? 0)
+    count: (owner, kind, since) => database.read(() => Number(counted().get({ owner, kind, since })?.entries))
   }
 }
