@@ -33,7 +33,7 @@ t.test('attacks 26 and 27: Chromium stays here, wherever it is told to go next',
   const destinations = some([
     ...foreignTargets(origin).map(target => [target, '/'] as const),
     ...ownTargets(origin)
-  ], 8)
+  ], 16)
     // What stands in an address must fit into the 16 KiB of headers that Node takes.
     .filter(([target]) => encodeURIComponent(target.toWellFormed()).length < 10_000)
   const astray: unknown[] = []

@@ -6,7 +6,6 @@ import { FROM_OWN_PAGE, OwnProvider, type AdmittedUser, leaveFor, linkAt, signIn
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
-const BOB = { email: 'bob@example.com', password: 'battery staple' }
 const ADA_AT_A: AdmittedUser = { subject: 'ada-1', email: 'ada@elsewhere.example' }
 
 /** Ada, who registered with a password, and her browser. */
@@ -42,54 +41,6 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       const elsewhere = new Browser(browser.app)
       await signInAt(elsewhere, 'a', ADA_AT_A)
       t.equal(await userIdIn(elsewhere), userId, 'from then on it is a way in')
-    })
-
-    t.test('attack 23: an identity of another user is already_linked, and nothing changes', async t => {
-      const { app, browser, userId, waysIn } = await withAda(t, options)
-      const bob = new Browser(app)
-      await signInAt(bob, 'a', { subject: 'bob-1' })
-      const bobsId = await userIdIn(bob) ?? ''
-
-      const landing = await linkAt(browser, 'a', { subject: 'bob-1' })
-
-      t.equal(landing.headers.location, '/account?error=already_linked')
-      t.strictSame(await waysIn(), ['local ada@example.com'])
-      t.strictSame(await waysIn(bobsId), ['a bob-1'])
-      t.equal(await userIdIn(browser), userId)
-    })
-
-    t.test('attack 23: linking ends with the session in which it was started', async t => {
-      const { browser, waysIn } = await withAda(t, options)
-      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
-
-      await browser.post('/auth/local/revoke')
-
-      t.match((await browser.get(callback)).json(), { code: 'invalid_state' })
-      t.strictSame(await waysIn(), ['local ada@example.com'])
-      t.equal(await userIdIn(browser), null, 'nor does it sign anybody in')
-    })
-
-    t.test('attack 23: linking that Ada started does not finish for Bob in the same browser', async t => {
-      const { app, browser, waysIn } = await withAda(t, options)
-      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
-      await browser.post('/auth/local/register', BOB)
-      const bobsId = await userIdIn(browser) ?? ''
-
-      t.equal((await browser.get(callback)).headers.location, '/account?error=invalid_state')
-
-      t.strictSame(await waysIn(), ['local ada@example.com'])
-      t.strictSame(await waysIn(bobsId), ['local bob@example.com'])
-      t.equal(await app.auth.findUser({ provider: 'a', subject: 'ada-1' }), null)
-    })
-
-    t.test('attack 23: linking that Ada started does not finish in another browser', async t => {
-      const { app, browser, waysIn } = await withAda(t, options)
-      const callback = await leaveFor(browser, '/auth/a/login?link=true', ADA_AT_A)
-      const other = new Browser(app)
-      await other.post('/auth/local/register', BOB)
-
-      t.match((await other.get(callback)).json(), { code: 'invalid_state' })
-      t.strictSame(await waysIn(), ['local ada@example.com'])
     })
 
     t.test('attack 34: a plain sign-in that is under way links nothing to a user who signs in meanwhile', async t => {
@@ -160,51 +111,6 @@ t.test('an anonymous user cannot link, and is not signed in by trying', async t 
   t.equal(response.headers.location, '/account?error=unauthenticated')
 })
 
-t.test('attack 22: only a page of the application starts linking', async t => {
-  const { browser, waysIn } = await withAda(t)
-  const refused = [
-    { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' },
-    { 'sec-fetch-site': 'cross-site', referer: 'https://app.example/' },
-    { 'sec-fetch-site': 'none', referer: 'https://app.example/' }, {}, { referer: 'https://evil.example/' },
-    { referer: 'https://app.example.evil.example/' }, { referer: 'http://app.example/' },
-    { referer: 'https://www.app.example/' }
-  ]
-
-  for (const headers of refused) {
-    const response = await browser.get('/auth/a/login?link=true', { accept: 'application/json', ...headers })
-    t.equal(response.statusCode, 403, JSON.stringify(headers))
-    t.equal(response.json().code, 'cross_origin')
-  }
-  t.strictSame(await waysIn(), ['local ada@example.com'])
-
-  t.equal((await browser.get('/auth/a/login?link=true', { referer: 'https://app.example/account' })).statusCode, 302, 'a browser that sends no Sec-Fetch-Site')
-  t.equal((await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })).statusCode, 302, 'a page that sends no Referer')
-})
-
-t.test('attack 22: a request that is not a navigation does not start linking, also from a page of the application', async t => {
-  const { browser } = await withAda(t)
-  const ways = [
-    { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-    { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
-    { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
-    { 'sec-purpose': 'prefetch' },
-    { 'sec-purpose': 'prefetch;prerender' }
-  ]
-
-  for (const way of ways) {
-    t.equal(
-      (await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json', ...way })).statusCode,
-      403,
-      JSON.stringify(way)
-    )
-  }
-  t.equal((await browser.get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).statusCode, 302)
-
-  const { referer } = FROM_OWN_PAGE
-  t.match((await browser.get('/auth/a/login?link=true', { referer, accept: 'image/avif,image/webp,*/*;q=0.8' })).headers.location, /error=cross_origin$/)
-  t.match((await browser.get('/auth/a/login?link=true', { referer, accept: 'text/html,*/*;q=0.8' })).headers.location, /^https:\/\/a\.example\//)
-})
-
 t.test('attack 37: a session that a refresh would end links nothing', async t => {
   const { app, browser, userId, waysIn } = await withAda(t)
   await linkAt(browser, 'a', ADA_AT_A)
@@ -217,39 +123,6 @@ t.test('attack 37: a session that a refresh would end links nothing', async t =>
   t.equal((await stolen.get(started)).headers.location, '/account?error=unauthenticated')
   t.equal((await stolen.get('/auth/b/login?link=true', FROM_OWN_PAGE)).headers.location, '/account?error=unauthenticated')
   t.strictSame(await waysIn(), ['local ada@example.com'])
-})
-
-t.test('attack 22: whatever else link says links nothing', async t => {
-  const { browser, userId, waysIn } = await withAda(t)
-  for (const link of ['link=1', 'link=TRUE', 'link=', 'link=true&link=true', 'link=true&link=false']) {
-    const response = await browser.get(`/auth/a/login?${link}`, { ...FROM_OWN_PAGE, accept: 'application/json' })
-    t.equal(response.statusCode, 400, link)
-    t.equal(response.json().code, 'invalid_request', link)
-  }
-
-  for (const link of ['link=false', 'link[]=true', 'Link=true']) {
-    const other = new Browser(browser.app, browser.cookies)
-    await other.get(await leaveFor(other, `/auth/a/login?${link}`, { subject: link }))
-    t.not(await userIdIn(other), userId, `${link} is a sign-in`)
-  }
-  t.strictSame(await waysIn(), ['local ada@example.com'])
-})
-
-t.test('attack 22: no redirect of the plugin starts linking', async t => {
-  const { browser } = await withAda(t)
-  const target = '/auth/a/login?link=true'
-
-  t.equal((await browser.submit('/auth/local/login', { ...ADA, next: target })).headers.location, '/')
-  t.equal(
-    (await browser.submit(
-      '/auth/local/login',
-      { ...ADA, password: 'wrong', error_next: target },
-      { referer: 'https://app.example/sign-in' }
-    )).headers.location,
-    '/sign-in?error=invalid'
-  )
-  t.equal((await browser.submit('/auth/local/revoke', { next: target })).headers.location, '/')
-  t.equal((await browser.get(await leaveFor(browser, `/auth/a/login?next=${encodeURIComponent(target)}`, ADA_AT_A))).headers.location, '/')
 })
 
 t.test('an address that a provider vouches for is verified by linking it; another one leaves the user\'s as it is', async t => {

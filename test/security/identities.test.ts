@@ -55,7 +55,8 @@ async function memberIn (browser: Browser): Promise<string> {
 const POLICIES: Readonly<Record<string, LinkingPolicy>> = {
   'verified-email': 'verified-email',
   never: 'never',
-  'a rule that always says yes': () => true
+  'a rule that always says yes': () => true,
+  'a rule that always says no': () => false
 }
 
 for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
@@ -197,6 +198,8 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
         'a frame': { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
         'a script of the page': { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' },
         'a page that is loaded ahead': { ...FROM_OWN_PAGE, 'sec-purpose': 'prefetch' },
+        'a page that is shown ahead': { ...FROM_OWN_PAGE, 'sec-purpose': 'prefetch;prerender' },
+        'the address bar, of a user who came from here': { 'sec-fetch-site': 'none', referer: `${BASE_URL}/` },
         'an odd Sec-Fetch-Site': { 'sec-fetch-site': 'same-origin, cross-site', referer: `${BASE_URL}/` },
         'an old browser, from nowhere': {},
         'an old browser, from elsewhere': { referer: 'https://evil.example/' },
@@ -231,6 +234,15 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       if (sessions instanceof SlowSessionStore) t.notOk([...sessions.entries.keys()].some(id => id.includes('pending')), 'nothing is under way')
       t.strictSame(await principalIn(browser), before)
       t.strictSame(await waysIn(await memberIn(browser)), ['local ada@example.com'])
+      const clicks: Record<string, Record<string, string>> = {
+        'in a browser that sends no Referer': { 'sec-fetch-site': 'same-origin' },
+        'in an old browser': { referer: `${BASE_URL}/account` },
+        'in an old browser, which accepts pages': { referer: `${BASE_URL}/account`, accept: 'text/html,*/*;q=0.8' },
+        'as a navigation': { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+      }
+      for (const [where, headers] of Object.entries(clicks)) {
+        t.match((await browser.get('/auth/own/login?link=true', headers)).headers.location, /^https:\/\/own\.example\//, `a click does ${where}`)
+      }
       t.equal((await linkAt(browser, 'own', { subject: 'ada-1' })).headers.location, '/', 'a click does')
       t.strictSame(await waysIn(await memberIn(browser)), ['local ada@example.com', 'own ada-1'])
     })
