@@ -57,13 +57,3 @@ t.test('behind requireBearer the user of the token counts', async t => {
   t.equal(await statusWith(token), 200)
   t.equal(await statusWith(await localProvider().issueIdToken('a-program')), 403)
 })
-
-t.test('a store that does not manage accounts is asked for the user', async t => {
-  const store = Object.assign(new MemoryAuthStore(), { standing: undefined as never })
-  const { browser, userId } = await start(store)
-  t.equal((await browser.get('/page')).statusCode, 403)
-
-  await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
-
-  t.equal((await browser.get('/page')).statusCode, 200)
-})
