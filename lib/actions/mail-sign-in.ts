@@ -13,7 +13,7 @@ import { AuthError } from '../errors.js'
 import { normalCode } from '../factors/codes.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
-import { attemptEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
+import { attemptEntry, findEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
 import { useOwner } from '../session/several-cookies.js'
 import { identityOfUser, signIn } from '../sign-in/sign-in.js'
 import { MemoryEntries } from '../store/memory/entries.js'
@@ -30,6 +30,8 @@ export interface PendingMailSignIn extends ProvenMailbox {
   readonly id: string
   /** A keyed digest of the code; of no code where none was sent. */
   readonly code: string
+  /** Milliseconds since 1970. */
+  readonly askedAt: number
   readonly remember: boolean
   readonly next: string | null
 }
@@ -60,7 +62,16 @@ export const requestMail = form({
   limits: ['mail']
 }, async (auth, { request, fields, outbox }) => {
   const email = checkedEmail(fields.email)
+  const next = auth.pages.asked(request, fields.next)
+  const mailer = needed(auth.mailer, 'sendMail')
   outbox.refuseWhenFull()
+  const page = withQuery(auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login'), { next })
+  const last = await findEntry<PendingMailSignIn>(request, MAIL_SIGN_IN)
+  // The mailbox gets no other mail yet, so the last one stays good.
+  if (last?.email === email && last.askedAt > Date.now() - mailer.interval) {
+    outbox.skip('sign-in', 'limit')
+    return { ...ACCEPTED, page }
+  }
   const [user, left] = await Promise.all([auth.accounts.findUser({ email }), attemptsLeft(auth, email)])
   const id = randomUUID()
   const isSent = user === null ? auth.local?.registration != null : !isBlocked(user)
@@ -71,8 +82,9 @@ export const requestMail = form({
     user: user && { userId: user.userId, generation: user.generation },
     // Where no code is sent, that of a text that is no code.
     code: digestsOf(auth, id, code ?? randomUUID())[0],
+    askedAt: Date.now(),
     remember: isChecked(fields.remember),
-    next: auth.pages.asked(request, fields.next)
+    next
   }
   await putEntry(request, MAIL_SIGN_IN, pending)
 
@@ -80,10 +92,9 @@ export const requestMail = form({
   const entry = isForAny ? keyOf(request.session.sessionId, MAIL_SIGN_IN) : undefined
   if (isSent) outbox.link('sign-in', { userId: id, generation: 0, email, to: email, entry }, user, code)
   else if (user !== null) outbox.skip('sign-in', 'blocked')
-  else if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
+  else if (mailer.answersUnknown) outbox.sendTo('unknown-address', email, null)
   else outbox.skip('sign-in', 'unknown')
-  const page = auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login')
-  return { ...ACCEPTED, page: withQuery(page, { next: pending.next }) }
+  return { ...ACCEPTED, page }
 })
 
 /**

@@ -111,7 +111,7 @@ export interface MailChoices {
   /** Whether users are told about changes of their account; default true. */
   notices?: boolean | undefined
   /**
-   * Whether the mails to one mailbox are limited, five an hour of each kind; default true. The
+   * Whether the mails to one mailbox are limited, each kind by itself; default true. The
    * option `rateLimit` of the plugin limits clients.
    */
   limits?: boolean | undefined

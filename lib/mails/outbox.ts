@@ -6,7 +6,7 @@ import type { MailLink } from './mail-tokens.js'
 export type Addressee = Readonly<Pick<User, 'userId' | 'email' | 'emailVerified' | 'name'>>
 
 /** Why a request for a mail causes none. */
-export type NoMail = 'unknown' | 'blocked' | 'no-address'
+export type NoMail = 'unknown' | 'blocked' | 'no-address' | 'limit'
 
 /**
  * The mails that one request causes. They are counted and sent after its answer, so that neither

@@ -1,5 +1,6 @@
 import type { LinkMailKind, Mail } from '../mails/mail.js'
 import type { Allowance, Attempt, Counter, Rule } from './counters.js'
+import { addressOf } from './limits.js'
 
 /** A mail, as the limits of mailboxes count it. */
 export interface CountedMail extends Attempt {
@@ -20,17 +21,23 @@ type MailLimit = (mail: CountedMail) => Promise<boolean>
 export interface MailLimits {
   /** Mails that serve the owner of the mailbox, no matter who asked for them. */
   readonly owner: MailLimit
+  /** Mails that serve the browser that asked for them alone. */
+  readonly asker: MailLimit
   /** Links that act for one account, which another user may have. */
   readonly account: MailLimit
   /** Notices about a change of an account. */
   readonly notice: MailLimit
+  /** How long who has asked for a mail gets no other one of its kind, in milliseconds. */
+  readonly interval: number
 }
 
+export type MailLimitName = Exclude<keyof MailLimits, 'interval'>
+
 /** The limit of each kind of link. */
-export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits>> = {
+export const LINK_LIMITS: Readonly<Record<LinkMailKind, MailLimitName>> = {
   register: 'owner',
   'reset-password': 'owner',
-  'sign-in': 'owner',
+  'sign-in': 'asker',
   'verify-email': 'account',
   'change-email': 'account'
 }
@@ -39,9 +46,12 @@ const A_MINUTE = { max: 1, timeWindow: 60_000 }
 const AN_HOUR = { max: 5, timeWindow: 60 * 60_000 }
 /** Less than a mailbox gets, so that one user does not use up the mails of another one. */
 const AN_HOUR_FOR_USER = { ...AN_HOUR, max: 3 }
+/** More than a client gets, so that no single one uses up those of the owner. */
+const AN_HOUR_FOR_ALL = { ...AN_HOUR, max: 30 }
 
 const byMailbox = countedBy('mailbox', ({ to }) => to)
 const byUser = countedBy('mails', ({ userId }) => String(userId))
+const byClientAndMailbox = countedBy('mails', ({ request, to }) => `${addressOf(request)} ${to}`)
 const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}`)
 
 /**
@@ -56,8 +66,10 @@ export function setUpMailLimits (counter: Counter | null): MailLimits {
   }
   return {
     owner: limited(byMailbox(A_MINUTE), byMailbox(AN_HOUR)),
+    asker: limited(byClientAndMailbox(A_MINUTE), byClientAndMailbox(AN_HOUR), byMailbox(AN_HOUR_FOR_ALL)),
     account: limited(byUserAndMailbox(A_MINUTE), byUserAndMailbox(AN_HOUR_FOR_USER), byMailbox(AN_HOUR)),
-    notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR))
+    notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR)),
+    interval: counter === null ? 0 : A_MINUTE.timeWindow
   }
 }
 

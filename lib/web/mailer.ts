@@ -9,7 +9,7 @@ import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
 import { FairQueue } from '../passwords/fair-queue.js'
 import { addressOf } from './limits.js'
-import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
+import { type CountedMail, LINK_LIMITS, type MailLimitName, type MailLimits } from './mail-limits.js'
 
 /** Where the links of mails lead, below the prefix of the routes. */
 export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
@@ -49,7 +49,7 @@ interface MailInfo {
 const NO_REQUEST: MailOrigin = { requestId: null, ip: null, userAgent: null, language: null }
 
 /** Why a mail is not sent. */
-type Unsent = NoMail | 'limit' | 'unconfirmed' | 'closing'
+type Unsent = NoMail | 'unconfirmed' | 'closing'
 
 /**
  * Sends mails after requests were answered, a few at a time. An answer therefore takes the same
@@ -72,6 +72,11 @@ export class Mailer {
     this.#limits = limits
   }
 
+  /** As {@link MailLimits.interval}. */
+  get interval (): number {
+    return this.#limits.interval
+  }
+
   /** Whether unknown addresses get a mail. */
   get answersUnknown (): boolean {
     return this.#mail.choices.unknownAddress
@@ -83,7 +88,7 @@ export class Mailer {
     const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
       this.#post({ kind, requestId: request.id, log: request.log }, answered(reply).then(deliver))
     }
-    const send = (mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits, makeMail: () => Promise<Mail>): void => {
+    const send = (mail: Omit<CountedMail, 'request'>, limit: MailLimitName, makeMail: () => Promise<Mail>): void => {
       post(mail.kind, async () => {
         if (!await this.#limits[limit]({ ...mail, request })) return 'limit'
         await this.#queue.run(() => this.#send(makeMail), { address, signal: this.#closing.signal })

@@ -400,6 +400,47 @@ t.test('without passwords no route takes one, and an old one signs in nowhere', 
   t.ok(old)
 })
 
+t.test('attack 124: strangers leave the owner of a mailbox the mail of a sign-in, and all together get thirty an hour', async t => {
+  const start_ = await start(t, {}, { mails: {} })
+  const { app, mails } = start_
+  const askAt = async (remoteAddress: string): Promise<Browser> => {
+    const browser = new Browser(app)
+    const answer = await browser.send({ method: 'POST', url: ASK, remoteAddress, payload: { email: ADA.email } })
+    t.equal(answer.statusCode, 202)
+    return browser
+  }
+  for (let i = 0; i < 8; i++) {
+    await askAt('198.51.100.7')
+    await askAt('198.51.100.7')
+    if (i < 5) await mails.next('sign-in')
+    advanceClock(t, MINUTE_MS + 1)
+  }
+  const owner = await askAt('192.0.2.1')
+  const { code } = await mails.next('sign-in')
+  t.equal(mails.all.length, 6, 'a client gets one a minute and five an hour')
+  t.equal((await owner.post(CONFIRM, { code })).statusCode, 200)
+
+  for (let i = 0; i < 30; i++) await askAt(`203.0.113.${i}`)
+  t.match(await mailsInTheEnd(start_), { length: 30 })
+})
+
+t.test('who asks again within a minute gets no other mail, and the last one stays good', async t => {
+  const start_ = await start(t, {}, { mails: {} })
+  const { browser, mails } = start_
+  for (const [by, email] of [['code', ADA.email], ['token', 'grace@example.com']] as const) {
+    const mail = await mailFor(browser, start_, email)
+    const again = await browser.submit(ASK, { email, next: '/orders' })
+
+    t.equal(again.headers.location, '/auth/local/mail-login?next=%2Forders')
+    t.equal((await browser.post(CONFIRM, { [by]: mail[by] })).statusCode, 200)
+  }
+  advanceClock(t, MINUTE_MS + 1)
+  const last = await mailFor(browser, start_)
+  await browser.post(ASK, { email: 'grace@example.com' })
+  t.equal((await browser.post(CONFIRM, { token: last.token })).json().code, 'invalid_state', 'another address')
+  t.equal(mails.all.length, 4)
+})
+
 t.test('an unknown address gets a mail that says so where the application wants that', async t => {
   const start_ = await start(t, {}, { registration: false, mails: { limits: false, unknownAddress: true } })
   t.equal((await start_.browser.post(ASK, { email: ADA.email })).statusCode, 202)
