@@ -3,7 +3,7 @@ import { digestOf } from '../base/digest.js'
 import { type AuthContext, hasMails, hasPasswords, needed } from '../context.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { assertUnused } from '../mails/mail-links.js'
+import { assertUnused, isUsed } from '../mails/mail-links.js'
 import { checkbox, choice, nameField, newPasswordField, usernameField } from '../pages/form.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
@@ -89,7 +89,7 @@ export const registerConfirmed = form({
     isConfirmed: true,
     async before () {
       // Another request has used the link while this one hashed its password.
-      if (Number(await entries?.count(owner, USED_REGISTRATION, 0)) > 0) throw new AuthError('exists')
+      if (await isUsed(auth.kept, link)) throw new AuthError('exists')
       // Before there is an account: whatever crashes from now on, the link makes no second one.
       await entries?.put(use, 1)
     }

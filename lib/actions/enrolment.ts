@@ -1,5 +1,4 @@
 /** What setting up authenticator apps and adding passkeys have in common. */
-import { randomInt } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { FactorChange } from '../accounts/factors.js'
@@ -11,7 +10,7 @@ import { type CurrentUser, current } from '../current-user/current.js'
 import { assertCanAsk, canMailCode, isFactorRequiredOf } from '../current-user/methods.js'
 import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
-import { normalCode } from '../factors/codes.js'
+import { newMailCode, normalCode } from '../factors/codes.js'
 import { isEqual } from '../secrets.js'
 import { renewSession, updateRecord } from '../session/lifecycle.js'
 import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
@@ -138,7 +137,7 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
 export async function sendMailCode (auth: AuthContext, { request, outbox }: FactorForm, user: User): Promise<void> {
   outbox.refuseWhenFull()
-  const code = String(randomInt(1_000_000)).padStart(6, '0')
+  const code = newMailCode()
   await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, user.userId) })
   outbox.code('enrolment', code, user)
 }

@@ -1,5 +1,5 @@
 /** Signing in by mail: a link for the browser that asked, and a code as the bridge from another. */
-import { randomInt, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { ProvenMailbox } from '../accounts/mail-sign-in.js'
@@ -10,7 +10,7 @@ import { type AuthContext, hasMailSignIn, needed } from '../context.js'
 import { mayNeedFactor } from '../current-user/methods.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { normalCode } from '../factors/codes.js'
+import { newMailCode, normalCode } from '../factors/codes.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
 import { attemptEntry, findEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
@@ -41,6 +41,8 @@ const MAX_ATTEMPTS = 5
 
 /** How many codes an address takes, in all browsers together, and within how many milliseconds. */
 const LIMITS = [{ max: 10, window: 15 * 60_000 }, { max: 20, window: DAY_MS }]
+/** One beyond the limits, which tells that they are passed. */
+const MOST_KEPT = Math.max(...LIMITS.map(({ max }) => max)) + 1
 
 /** For stores without entries. */
 const entriesOfProcess = new MemoryEntries()
@@ -75,7 +77,7 @@ export const requestMail = form({
   const [user, left] = await Promise.all([auth.accounts.findUser({ email }), attemptsLeft(auth, email)])
   const id = randomUUID()
   const isSent = user === null ? auth.local?.registration != null : !isBlocked(user)
-  const code = isSent && left > 0 ? String(randomInt(1_000_000)).padStart(6, '0') : null
+  const code = isSent && left > 0 ? newMailCode() : null
   const pending: PendingMailSignIn = {
     id,
     email,
@@ -195,9 +197,8 @@ async function signInOwner (
 /** Counts a code for its address: no other mail, browser or process resets that. */
 async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
-  // Before they are counted, so that of many at once no more than these pass. One is kept beyond
-  // the limit.
-  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, 21)
+  // Before they are counted, so that of many at once no more than these pass.
+  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, MOST_KEPT)
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 

@@ -4,8 +4,9 @@ import type { User } from '../accounts/account.js'
 import { changeOf, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
-import { type AuthContext, hasMailSignIn, hasPasskeys, needed } from '../context.js'
+import { type AuthContext, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
+import { canSignInByMail } from '../current-user/methods.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
 import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
@@ -205,12 +206,12 @@ export const removePasskey = form({
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
-  const canSignInByMail = hasMailSignIn(auth) && user.email !== null
   await changeFactors(auth, request, record, (factors, { links }) => {
     const passkeys = passkeysIn(factors)
     if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
     // A user whom the application alone can sign in would be left without a sign-in method.
-    const hasOther = passkeys.length > 1 || canSignInByMail || links.some(({ provider }) => provider !== 'application')
+    const hasOther = passkeys.length > 1 || canSignInByMail(auth, user) ||
+      links.some(({ provider }) => provider !== 'application')
     if (!hasOther) throw new AuthError('last_link')
     return withoutFactors(factors, factor => factor.id === id)
   })

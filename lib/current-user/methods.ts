@@ -16,8 +16,12 @@ export function methodsIn (auth: AuthContext, { user, links }: { user: User, lin
   const names = links.map(({ provider }) => provider)
   const kinds = factorsOf(auth, user)
   const password = hasPasswords(auth) && names.includes('local') ? ['password'] : []
-  const mail = hasMailSignIn(auth) && user.email !== null ? ['mail'] : []
+  const mail = canSignInByMail(auth, user) ? ['mail'] : []
   return [...password, ...mail, ...kinds, ...names.filter(name => proving.has(name))]
+}
+
+export function canSignInByMail (auth: AuthContext, { email }: User): boolean {
+  return hasMailSignIn(auth) && email !== null
 }
 
 /** The kinds of factors by which a user can authenticate here, as {@link assertCanAsk} refuses. */

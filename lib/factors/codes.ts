@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { randomText } from './base32.js'
 
 /** Crockford's base32, without letters that pass for others. */
@@ -38,6 +38,11 @@ export function normalCode (text: string): string {
 /** Unicode has the decimal digits of each script in a row, from 0 to 9 (section 4.6). */
 function valueOf (digit: number): number {
   return /\p{Nd}/u.test(String.fromCodePoint(digit - 1)) ? valueOf(digit - 1) + 1 : 0
+}
+
+/** Returns a random code for a mail: six digits. */
+export function newMailCode (): string {
+  return String(randomInt(1_000_000)).padStart(6, '0')
 }
 
 /** Returns ten random codes of 120 bits as users see them: `ABCD-EFGH-…`. */

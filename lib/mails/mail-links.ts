@@ -35,8 +35,12 @@ export async function userOfLink (
 }
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */
-export async function assertUnused ({ entries }: StoreCapabilities, { userId }: MailToken): Promise<void> {
-  if (Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0) throw new AuthError('invalid_token')
+export async function assertUnused (kept: StoreCapabilities, link: MailToken): Promise<void> {
+  if (await isUsed(kept, link)) throw new AuthError('invalid_token')
+}
+
+export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<MailToken, 'userId'>): Promise<boolean> {
+  return Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0
 }
 
 interface UsableMailToken {
