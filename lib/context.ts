@@ -36,6 +36,8 @@ export interface AuthContext {
   readonly local: LocalIdentityProvider | null
   /** What this process can ask for. */
   readonly factors: FactorRules
+  /** Seals ID tokens in sessions; null where no provider has `signOut`. */
+  readonly signOutSealer: Sealer | null
   /** Verifies the requests that `app.auth.signInUrl` signs. */
   readonly signedRequests: SignedRequests
   /** The lifetime of a remembered session in milliseconds; null where users are not asked. */

@@ -39,9 +39,9 @@ export interface AuthPluginOptions {
   /** The plugin's session; absent when the application has registered @fastify/session itself. */
   session?: SessionOptions | undefined
   /**
-   * Encrypts second factors and what waits for them, signs the cookies of trusted browsers and,
-   * with a `signingKey`, the links in mails. 32 characters or more; default SVC_AUTH_DATA_SECRET,
-   * several separated by blanks. The first encrypts and signs, all decrypt and verify.
+   * Encrypts second factors, what waits for them, and ID tokens (`signOut`); signs the cookies of
+   * trusted browsers and, with a `signingKey`, the links in mails. 32 characters or more; default
+   * SVC_AUTH_DATA_SECRET, several separated by blanks. The first encrypts and signs, all decrypt.
    */
   dataSecret?: string | readonly string[] | undefined
   /** The path in front of all routes; default `/auth`. */
@@ -225,6 +225,9 @@ export function resolveOptions (
     rateLimit: given.rateLimit,
     remember: session?.remember ?? null,
     session,
+    signOutSecrets: providers.some(({ signOut }) => signOut === true)
+      ? requiredDataSecrets(dataSecrets, 'with signOut of a provider, because it encrypts ID tokens in sessions')
+      : null,
     signedRequests: new SignedRequests(session?.options.secret),
     site,
     store
@@ -281,6 +284,9 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
   if (!hasMethods<ExternalProvider>('authorizationUrl', 'authenticate')(provider)) {
     throw new OptionsError(`${expected}, such as new GoogleProvider({ clientId, clientSecret }), ` +
       'or with name, authorizationUrl and authenticate')
+  }
+  if (provider.signOut === true && !hasMethods('endSessionUrl')(provider)) {
+    throw new OptionsError(`the provider ${provider.name} has signOut, so it must have the method endSessionUrl`)
   }
 }
 

@@ -10,9 +10,7 @@ import { refuseForeignResource } from '../http/site.js'
 import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
-import type {
-  AuthenticationContext, ExternalProvider, ProviderTokens, SignInParameters
-} from '../providers/provider.js'
+import type { Authentication, ExternalProvider, SignInParameters } from '../providers/provider.js'
 import { assertSessionActive } from '../session/lifecycle.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
@@ -235,11 +233,14 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)
   if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
-  const { identity, tokens, signed } = await authenticate(auth, callback)
+  const authentication = await authenticate(auth, callback)
+  const { identity, tokens, signed } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
-  const { pending: { remember }, outbox } = callback
+  const { provider: { signOut }, pending: { remember }, outbox } = callback
   const user = await userOfIdentity(auth, identity, outbox)
-  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox })
+  const { hintFor } = signOut === true ? await import('./provider-sign-out.js') : {}
+  const kept = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
+  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, kept })
 }
 
 /**
@@ -300,14 +301,14 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 
 async function authenticate (
   auth: AuthContext, { provider, parameters, pending }: Callback
-): Promise<{ identity: ProviderIdentity, tokens: ProviderTokens, signed: AuthenticationContext | undefined }> {
+): Promise<Authentication & { identity: ProviderIdentity }> {
   const { asked, state, nonce, codeVerifier } = pending
   const redirectUri = redirectUriOf(auth, provider)
   return callProvider(async () => {
-    const { identity, tokens, signed } = await provider.authenticate({
+    const { identity, ...others } = await provider.authenticate({
       ...asked, parameters, redirectUri, state, nonce, codeVerifier
     })
-    return { identity: { provider: provider.name, ...checkedIdentity(identity) }, tokens, signed }
+    return { ...others, identity: { provider: provider.name, ...checkedIdentity(identity) } }
   })
 }
 

@@ -6,13 +6,26 @@ import { recordIn } from '../session/record.js'
 import { signOut, signOutEverywhere } from '../sign-in/sign-out.js'
 import { endSessionOfUser, isSessionOf } from '../sign-in/user-sessions.js'
 import type { Act } from '../web/act.js'
-import { type Form, form } from '../web/form.js'
-import { checkbox, isChecked } from '../web/schema-parts.js'
+import { type Form, type FormAnswer, form } from '../web/form.js'
+import { checkbox, done, isChecked } from '../web/schema-parts.js'
 
 const route = {
   summary: 'Sign out',
   user: 'signed-in-or-not',
-  fields: { everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' } },
+  fields: {
+    everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' },
+    provider: { ...checkbox, description: 'A checkbox: signs the user out at the provider of the sign-in, too' }
+  },
+  answers: {
+    200: {
+      description: 'With `provider`: the URL of the sign-out there, or a page that opens it',
+      content: {
+        'application/json': { schema: { type: 'object', properties: { url: { type: 'string', format: 'uri' } } } },
+        'text/html': { schema: { type: 'string' } }
+      }
+    },
+    204: done
+  },
   needsElapsedTime: true
 } as const
 
@@ -54,7 +67,11 @@ const endListedSession = form({
 export const SESSION_ACTS: readonly Act[] = [logout, revoke, endListedSession]
 
 async function endSessions (
-  auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>
-): Promise<void> {
-  await (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
+  auth: AuthContext, form: Form<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>
+): Promise<FormAnswer | void> {
+  const { request, reply, fields: { everywhere, provider } } = form
+  const signOutHere = async (): Promise<void> =>
+    (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
+  if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
+  return (await import('./provider-sign-out.js')).signOutThere(auth, form, signOutHere)
 }

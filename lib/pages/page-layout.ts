@@ -28,6 +28,8 @@ export interface Page {
   readonly content: Content
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
+  /** The URL that the browser opens at once, with and without scripts. */
+  readonly refresh?: string
 }
 
 /** Sentences about a request before: of its error, or of its success. */
@@ -87,7 +89,7 @@ export class PageLayout {
   }
 
   #document (
-    { title, content, script }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
+    { title, content, script, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
   ): Html {
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
@@ -96,6 +98,7 @@ export class PageLayout {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+${refresh && html`<meta http-equiv="refresh" content="0; url=${refresh}">`}
 ${logo && html`<link rel="icon" href="${logo}">`}
 <title>${title}${name && html` · ${name}`}</title>
 <style>${new Html(STYLE)}</style>

@@ -1,10 +1,10 @@
 import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { originOf, preset } from './provider-options.js'
-import type { ProviderOptions, UncheckedIdentity } from './provider.js'
+import type { EndSessionRequest, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link Auth0Provider}. */
 export interface Auth0ProviderOptions
-  extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests'> {
+  extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests' | 'signOut'> {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
 }
@@ -20,6 +20,8 @@ const EXPECTED_DOMAIN = 'the tenant, or its host, such as tenant.eu.auth0.com ' 
 
 /** Signs users in with Auth0. Keeps the custom claims that rules and actions of the tenant add. */
 export class Auth0Provider extends OidcProvider {
+  readonly #logoutUrl: string
+
   /** @throws OptionsError naming the option */
   constructor ({ domain, ...options }: Auth0ProviderOptions) {
     const origin = domainOrigin(domain, options.allowInsecureRequests)
@@ -29,12 +31,20 @@ export class Auth0Provider extends OidcProvider {
       // The ID token has all claims of the scopes; userinfo repeats them and is rate limited.
       userinfo: false
     }, { clientAuthentication: 'client_secret_post' }, options))
+    this.#logoutUrl = `${origin}/v2/logout?client_id=${encodeURIComponent(options.clientId)}&returnTo=`
+  }
+
+  /** Tenants may announce no endpoint. The older one knows no `state`, and ignores the query. */
+  override async endSessionUrl (request: EndSessionRequest): Promise<URL | null> {
+    const returnTo = `${request.redirectUri}?state=${request.state}`
+    return await super.endSessionUrl(request) ?? new URL(this.#logoutUrl + encodeURIComponent(returnTo))
   }
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile, idToken)
     const userClaims = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
-    return { ...identity, claims: { ...Object.fromEntries(userClaims), ...identity.claims } }
+    const claims = { ...Object.fromEntries(userClaims), ...identity.claims }
+    return { ...identity, claims, logoutHint: idToken.sid }
   }
 }
 

@@ -74,7 +74,8 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
       const tokens = await this.tokensIn(tokenResponse, server, response)
       sent.push(tokens.access_token)
       const { identity, ...signed } = await this.userOf(tokens, server, response)
-      return { identity: checkedIdentity(identity), tokens: providerTokens(tokens), ...signed }
+      const { logoutHint } = identity
+      return { identity: checkedIdentity(identity), tokens: providerTokens(tokens), ...signed, logoutHint }
     } catch (error) {
       throw providerFailure(error, sent)
     }

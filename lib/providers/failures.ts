@@ -151,7 +151,7 @@ function detailOf (cause: unknown): string {
 }
 
 /** Skips secrets of less than eight characters, which would match parts of ordinary words. */
-function redacted (text: string, secrets: readonly string[]): string {
+export function redacted (text: string, secrets: readonly string[]): string {
   const long = secrets.filter(secret => secret.length >= 8)
   return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
 }

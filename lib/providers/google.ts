@@ -36,6 +36,7 @@ export class GoogleProvider extends OidcProvider {
     }
     super(preset({
       name: 'google',
+      signOut: false,
       discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'
     }, { clientAuthentication: 'client_secret_post' }, {
       ...options,

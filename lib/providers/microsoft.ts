@@ -8,7 +8,8 @@ import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link MicrosoftProvider}. */
-export interface MicrosoftProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
+export interface MicrosoftProviderOptions
+  extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'signOut'> {
   /**
    * `common` (work, school and personal accounts; the default), `organizations` (no personal
    * accounts), or the GUID of one tenant.
@@ -55,7 +56,7 @@ export class MicrosoftProvider extends OidcProvider {
     this.#tenant = checkedTenant
   }
 
-  protected override identityOf ({ sub, tid, oid, email }: OidcProfile): UncheckedIdentity {
+  protected override identityOf ({ sub, tid, oid, email, login_hint: logoutHint }: OidcProfile): UncheckedIdentity {
     if (typeof tid !== 'string' || !UUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
     if (UUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token belongs to another tenant')
     if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) {
@@ -63,7 +64,8 @@ export class MicrosoftProvider extends OidcProvider {
     }
     if (!isText(oid)) throw unacceptable('the ID token has no oid')
     // tid and oid identify the user even after a new app registration, which changes sub.
-    return { subject: `${tid}.${oid}`, claims: { sub, tid, oid, email }, emailVerified: false }
+    // Without the optional claim login_hint, Entra asks which account to sign out.
+    return { subject: `${tid}.${oid}`, claims: { sub, tid, oid, email }, emailVerified: false, logoutHint }
   }
 }
 

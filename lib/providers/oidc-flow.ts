@@ -1,11 +1,14 @@
 import * as oauth from 'oauth4webapi'
+import { withoutUndefined } from '../base/defaults.js'
 import { Once } from '../base/once.js'
+import { isSecureUrl } from '../http/secure-url.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
+import { unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
 import type {
-  AuthenticationContext, AuthorizationRequest, AuthorizationResponse, UncheckedIdentity
+  AuthenticationContext, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity
 } from './provider.js'
 
 /** The claims about a user: those of the verified ID token and those that userinfo adds. */
@@ -34,6 +37,21 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const url = await super.authorizationUrl(request)
     url.searchParams.set('nonce', request.nonce)
+    return url
+  }
+
+  /** Builds the logout request (OpenID Connect RP-Initiated Logout 1.0 section 2). */
+  async endSessionUrl ({ redirectUri, state, idToken, logoutHint }: EndSessionRequest): Promise<URL | null> {
+    const { end_session_endpoint: endpoint } = await this.server()
+    if (endpoint === undefined) return null
+    // Not with the other endpoints: a sign-in does without it.
+    if (!isSecureUrl(endpoint, this.options.allowInsecureRequests)) {
+      throw unacceptable('the discovery document has an end_session_endpoint that is not an https: URL')
+    }
+    const url = new URL(endpoint)
+    const hints = withoutUndefined({ id_token_hint: idToken, logout_hint: logoutHint })
+    const parameters = { ...hints, client_id: this.client.client_id, post_logout_redirect_uri: redirectUri, state }
+    for (const [parameter, value] of Object.entries(parameters)) url.searchParams.set(parameter, value)
     return url
   }
 

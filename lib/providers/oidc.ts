@@ -5,8 +5,8 @@ import { secureUrl } from '../http/secure-url.js'
 import { boolean, optional } from '../option-checks.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
-  UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
+  ExternalProvider, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 import { checkedProviderOptions, clientAuthenticationMethod } from './provider-options.js'
 
@@ -35,6 +35,11 @@ export interface OidcProviderOptions extends ProviderOptions {
   clientAuthentication?: ClientAuthentication | undefined
   /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
+  /**
+   * Whether users can sign out at the provider too. Then sessions keep the ID token, encrypted with
+   * a `dataSecret`; default false.
+   */
+  signOut?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean | undefined
 }
@@ -53,6 +58,7 @@ export class OidcProvider implements ExternalProvider {
   readonly name: string
   /** True for OpenID providers in general; classes of providers that ignore `max_age` say false. */
   readonly provesAuthTime: boolean = true
+  readonly signOut: boolean
   readonly #flow: Once<OidcFlow>
 
   /**
@@ -67,7 +73,8 @@ export class OidcProvider implements ExternalProvider {
       discoveryUrl: httpsUrl,
       issuer: optional(httpsUrl),
       clientAuthentication: optional(clientAuthenticationMethod),
-      userinfo: optional(boolean, true)
+      userinfo: optional(boolean, true),
+      signOut: optional(boolean, false)
     })
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
     if (!scopes.includes('openid')) throw new OptionsError(`${name}: scopes must contain "openid"`)
@@ -82,6 +89,7 @@ export class OidcProvider implements ExternalProvider {
     const issuers = issuer === undefined ? issuersOf(url) : [new URL(issuer)] as const
 
     this.name = name
+    this.signOut = checked.signOut
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')
@@ -95,6 +103,11 @@ export class OidcProvider implements ExternalProvider {
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     return (await this.#flow.done()).authenticate(response)
+  }
+
+  /** Override it for a provider with other parameters. */
+  async endSessionUrl (request: EndSessionRequest): Promise<URL | null> {
+    return (await this.#flow.done()).endSessionUrl(request)
   }
 
   /**

@@ -54,6 +54,8 @@ export interface UncheckedIdentity {
   claims: Record<string, unknown>
   /** Whether the provider has verified `claims.email`. */
   emailVerified: boolean
+  /** As in {@link Authentication}. */
+  logoutHint?: unknown
 }
 
 /** The tokens that the provider issued, for use at sign-in. They are not stored. */
@@ -86,6 +88,20 @@ export interface Authentication {
   tokens: ProviderTokens
   /** From a verified ID token alone: it may stand for a second factor. Absent without one. */
   signed?: AuthenticationContext
+  /** What the provider knows the user by at a sign-out there: up to 512 characters, if any. */
+  logoutHint?: unknown
+}
+
+/** A request to sign a user out at the provider (OpenID Connect RP-Initiated Logout 1.0). */
+export interface EndSessionRequest {
+  /** `{baseUrl}{prefix}/{name}/signed-out`, as registered with the provider. */
+  redirectUri: string
+  /** Leads to the page after the sign-out, as a query parameter of `redirectUri`. */
+  state: string
+  /** The ID token of the sign-in, which may have expired; absent with over 4096 characters. */
+  idToken?: string
+  /** That of the {@link Authentication}, else an e-mail address in place of the ID token. */
+  logoutHint?: string
 }
 
 /** An external identity provider, which needs no server and no store. */
@@ -98,6 +114,9 @@ export interface ExternalProvider {
    * an identity whose `auth_time` is absent or older. Default false.
    */
   readonly provesAuthTime?: boolean
+
+  /** Whether users can sign out at the provider too, by {@link endSessionUrl}. Default false. */
+  readonly signOut?: boolean
 
   /**
    * Returns the authorization request, which the browser is redirected to (RFC 6749 section 4.1.1).
@@ -113,6 +132,9 @@ export interface ExternalProvider {
    * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`
    */
   authenticate (response: AuthorizationResponse): Promise<Authentication>
+
+  /** Returns where the browser signs out at the provider; null if there is no such endpoint. */
+  endSessionUrl? (request: EndSessionRequest): Promise<URL | null>
 }
 
 /** The client secret in the Authorization header, or in the body (RFC 6749 section 2.3.1). */

@@ -16,6 +16,8 @@ export interface SessionProofs {
    * user is signed in afterwards, whatever the cookie and the store say.
    */
   until?: number
+  /** What the provider of the sign-in knows the user by at a sign-out there, encrypted. */
+  signOutHint?: string
 }
 
 /** The column `data` of `svc_auth_sessions`: the application's part of the session. */

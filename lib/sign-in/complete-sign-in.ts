@@ -10,7 +10,7 @@ import type { Outbox } from '../mails/outbox.js'
 import type { ProviderTokens, AuthenticationContext } from '../providers/provider.js'
 import { replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
-import type { Principal } from '../session/record.js'
+import type { Principal, SessionRecord } from '../session/record.js'
 import { type UserOfIdentity, writeHeld } from './linking.js'
 
 /** A user who has authenticated by a first factor. */
@@ -25,6 +25,8 @@ export interface AuthenticatedUser extends UserOfIdentity {
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null
+  /** What the session keeps for a sign-out at the provider. */
+  kept?: Pick<SessionRecord, 'signOutHint'> | undefined
   /** Whether the application spares them the second factor. */
   skipsFactor?: boolean
 }
@@ -75,7 +77,8 @@ export async function completeSignIn (
     const { cookieEnd, ...end } = chosenLifetime(auth.remember, given.remember)
     // The generation is that of the user as they were read with the credential: a sign-in that a
     // change of the password overtakes writes a session that has ended.
-    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...end }
+    const at = proofs.at(-1)?.at ?? Date.now()
+    const record = { principal: admitted, methods: proofs, generation, at, ...end, ...given.kept }
     const confirm = async (isAdmitted: boolean): Promise<void> => {
       if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
       audit('registration', { userId, provider: identity.provider }, request)

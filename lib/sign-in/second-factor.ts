@@ -19,7 +19,7 @@ import { type FactorForm, readCode, spendCode } from './factor-codes.js'
  * the second. No user is signed in.
  */
 export interface PendingSecondFactor
-  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens'>, FoundUser {
+  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'kept'>, FoundUser {
   /** The first factor. */
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
@@ -79,7 +79,7 @@ export async function checkSecondFactor (
 async function wait (
   auth: AuthContext,
   request: FastifyRequest,
-  { user, identity, isNew, held, remember, tokens }: AuthenticatedUser,
+  { user, identity, isNew, held, remember, tokens, kept }: AuthenticatedUser,
   { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
@@ -92,6 +92,7 @@ async function wait (
     isNew,
     held,
     remember,
+    kept,
     proof,
     needs,
     tokens: auth.onSignIn === null ? null : tokens,

@@ -47,6 +47,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
   const passkeys = user.factors?.includes('passkey') === true ? auth.factors.passkeys : null
   const logout = pathOf(auth, 'logout')
+  const signedOut = { ...left, provider: auth.signOutSealer && 'true' }
   return {
     title: account.title,
     script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
@@ -59,8 +60,8 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
       hasFactors(auth) && html`<section>${button(pathOfPage(auth, 'factors'), factors.title)}</section>`,
       sessions && devicesSection(view, sessions),
       deleteSection(view),
-      html`<section>${action(logout, left, common.signOut)}${
-        action(logout, { ...left, everywhere: 'on' }, account.signOutEverywhere, { isDanger: true })}</section>`
+      html`<section>${action(logout, signedOut, common.signOut)}${
+        action(logout, { ...signedOut, everywhere: 'on' }, account.signOutEverywhere, { isDanger: true })}</section>`
     ]
   }
 })

@@ -30,6 +30,10 @@ export const de: Texts = {
     register: 'Konto erstellen',
     signedInAs: 'Sie sind als {user} angemeldet.',
   },
+  signOut: {
+    title: 'Abmeldung',
+    text: 'Sie sind hier abgemeldet. Fahren Sie fort, um sich auch bei {host} abzumelden.'
+  },
   register: {
     signIn: 'Mit einem bestehenden Konto anmelden',
     firstText: 'Wir schicken Ihnen einen Link per E-Mail. Öffnen Sie ihn, um fortzufahren.',

@@ -30,6 +30,10 @@ export const english = {
     register: 'Create an account',
     signedInAs: 'You are signed in as {user}.',
   },
+  signOut: {
+    title: 'Signing out',
+    text: 'You’re signed out here. Continue to sign out at {host}, too.'
+  },
   register: {
     signIn: 'Sign in instead',
     firstText: 'We’ll send a link to your e-mail address. Open it to continue.',

@@ -30,6 +30,10 @@ export const es: Texts = {
     register: 'Crear una cuenta',
     signedInAs: 'Has iniciado sesión como {user}.',
   },
+  signOut: {
+    title: 'Cierre de sesión',
+    text: 'Has cerrado la sesión aquí. Continúa para cerrarla también en {host}.'
+  },
   register: {
     signIn: 'Iniciar sesión en una cuenta existente',
     firstText: 'Te enviaremos un enlace por correo electrónico. Ábrelo para continuar.',

@@ -30,6 +30,10 @@ export const fr: Texts = {
     register: 'Créer un compte',
     signedInAs: 'Vous êtes connecté en tant que {user}.',
   },
+  signOut: {
+    title: 'Déconnexion',
+    text: 'Vous êtes déconnecté ici. Continuez pour vous déconnecter aussi de {host}.'
+  },
   register: {
     signIn: 'Se connecter à un compte existant',
     firstText: 'Nous vous enverrons un lien par e-mail. Ouvrez-le pour continuer.',
