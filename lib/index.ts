@@ -38,8 +38,8 @@ export type { PasswordCheck } from './passwords/password-rules.js'
 export type { TokenClaims } from './tokens/token-claims.js'
 export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
 export type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, ProviderOptions,
-  ProviderTokens, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, ExternalProvider, Identity,
+  ProviderOptions, ProviderTokens, UncheckedIdentity
 } from './providers/provider.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'

@@ -35,6 +35,7 @@ t.test('options that are not given have a default', async t => {
     accounts: null,
     signedRequests: null,
     session: null,
+    signOutSecrets: null,
     listedSessions: null,
     remember: null,
     prefix: '/auth',
@@ -251,6 +252,16 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     'a provider that is called local',
     { providers: [{ ...providerLike, name: 'local' }], baseUrl: 'https://app.example' },
     /^name of a provider must not be "local"/
+  ],
+  [
+    'a provider with signOut and no method for it',
+    { providers: [{ ...providerLike, signOut: true }], baseUrl: 'https://app.example', dataSecret: 'x'.repeat(32) },
+    /^the provider .* has signOut, so it must have the method endSessionUrl$/
+  ],
+  [
+    'a provider with signOut and no data secret',
+    { providers: [{ ...providerLike, signOut: true, endSessionUrl () {} }], baseUrl: 'https://app.example' },
+    /^dataSecret is required with signOut of a provider, because it encrypts ID tokens in sessions; set it, or SVC_AUTH_DATA_SECRET/
   ],
   [
     'two providers of one name',

@@ -32,7 +32,9 @@ async function operations (
   await app.register(fastifySwagger, { openapi: { openapi: '3.1.0', components: openapiComponents } })
   await app.register(authPlugin, {
     baseUrl: 'https://app.example',
-    providers: [new OidcProvider({ name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b' })],
+    providers: [new OidcProvider({
+      name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', signOut: true
+    })],
     local: localProvider(local),
     dataSecret: LOCAL_SECRET,
     changePasswordPage: '/account/password',

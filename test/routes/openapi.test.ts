@@ -39,9 +39,9 @@ const INFO = { title: 'An application', version: '1.0.0' }
 const BASE_URL = 'https://app.example'
 const USER = { email: 'ada@example.com', password: 'correct horse' }
 
-function unreachable (name: string): OidcProvider {
+function unreachable (name: string, signOut = false): OidcProvider {
   const fetch = async () => { throw new TypeError('nothing is there') }
-  return new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', fetch })
+  return new OidcProvider({ name, discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', fetch, signOut })
 }
 
 const mails = mailbox()
@@ -50,7 +50,7 @@ const everything = (): AuthPluginOptions => ({
   local: withSigningKey(),
   dataSecret: LOCAL_SECRET,
   baseUrl: BASE_URL,
-  providers: [unreachable('first'), unreachable('my-second')],
+  providers: [unreachable('first'), unreachable('my-second', true)],
   changePasswordPage: '/account/password'
 })
 
@@ -97,6 +97,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/first/callback', 'authFirstCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
     ['get /auth/my-second/login', 'authMySecondLogin', '302 400 401 403 429 502 503 4XX 5XX'],
     ['get /auth/my-second/callback', 'authMySecondCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
+    ['get /auth/my-second/signed-out', 'authMySecondSignedOut', '302 4XX 5XX'],
     ['post /auth/local/register', 'authLocalRegister', '201 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/login', 'authLocalLogin', '200 303 400 401 403 429 503 4XX 5XX'],
     ['post /auth/local/reauthenticate', 'authLocalReauthenticate', '204 303 400 401 403 429 503 4XX 5XX'],
@@ -114,8 +115,8 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/local/change-email/confirm', 'authLocalChangeEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
-    ['post /auth/logout', 'authLogout', '204 303 400 403 503 4XX 5XX'],
-    ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX'],
+    ['post /auth/logout', 'authLogout', '200 204 303 400 403 503 4XX 5XX'],
+    ['post /auth/local/revoke', 'authLocalRevoke', '200 204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/sessions/end', 'authLocalEndSession', '204 303 400 401 403 404 501 503 4XX 5XX']
   ])
   for (const [route, { summary, tags, responses }] of operations) {
@@ -275,7 +276,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 25)
+  t.equal(operations.length, 26)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 

@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import authPlugin, {
   Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse,
-  type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
+  type EndSessionRequest, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
   type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
@@ -36,6 +36,19 @@ describe('every provider', () => {
     expect(FacebookProvider).type.toBeConstructableWith(common)
     expect(Auth0Provider).type.toBeConstructableWith({ ...common, domain: 'tenant.example' })
     expect(OidcProvider).type.toBeConstructableWith({ ...common, ...oidc })
+  })
+
+  test('takes signOut where its provider has an endpoint for it', () => {
+    expect(OidcProvider).type.toBeConstructableWith({ ...oidc, signOut: true })
+    expect(Auth0Provider).type.toBeConstructableWith({ ...client, domain: 'tenant.example', signOut: true })
+    expect(MicrosoftProvider).type.toBeConstructableWith({ ...client, signOut: undefined })
+    expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, signOut: 'true' })
+    expect(GoogleProvider).type.not.toBeConstructableWith({ ...client, signOut: true })
+    expect(GitHubProvider).type.not.toBeConstructableWith({ ...client, signOut: true })
+    expect(FacebookProvider).type.not.toBeConstructableWith({ ...client, signOut: true })
+    expect<OidcProvider>().type.toBeAssignableTo<Required<Pick<ExternalProvider, 'signOut' | 'endSessionUrl'>>>()
+    expect<(request: EndSessionRequest) => Promise<URL | null>>().type.toBe<NonNullable<ExternalProvider['endSessionUrl']>>()
+    expect<EndSessionRequest>().type.toBeAssignableFrom<{ redirectUri: string, state: string }>()
   })
 
   test('checks the types of the common options', () => {
