@@ -281,12 +281,10 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
   if (isLocal(provider)) {
     throw new OptionsError(`${expected} for external providers; the LocalIdentityProvider is the option local`)
   }
-  if (!hasMethods<ExternalProvider>('authorizationUrl', 'authenticate')(provider)) {
+  const canSignOut = Object(provider).signOut !== true || hasMethods('endSessionUrl')(provider)
+  if (!canSignOut || !hasMethods<ExternalProvider>('authorizationUrl', 'authenticate')(provider)) {
     throw new OptionsError(`${expected}, such as new GoogleProvider({ clientId, clientSecret }), ` +
-      'or with name, authorizationUrl and authenticate')
-  }
-  if (provider.signOut === true && !hasMethods('endSessionUrl')(provider)) {
-    throw new OptionsError(`the provider ${provider.name} has signOut, so it must have the method endSessionUrl`)
+      'or with name, authorizationUrl and authenticate, and endSessionUrl where signOut is true')
   }
 }
 

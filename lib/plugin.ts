@@ -153,14 +153,13 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
-  const showsPages = mailer !== null || hasFactors({ factors }) || signOutSecrets !== null
   return Object.freeze({
     ...resolved,
     kept,
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new (await import('./sealed.js')).Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: layout ?? (showsPages ? await plainLayout(options) : null),
+    layout: layout ?? (mailer ?? signOutSecrets ?? hasFactors({ factors }) ? await plainLayout(options) : null),
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
@@ -172,12 +171,9 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
 async function actsOf (auth: AuthContext): Promise<Act[]> {
   const { MAIL_ACTS } = hasMails(auth) ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
   const { FACTOR_ACTS } = hasFactors(auth) ? await import('./actions/factors.js') : { FACTOR_ACTS: [] }
-  const { SIGNED_OUT_ACTS } = auth.signOutSealer === null
-    ? { SIGNED_OUT_ACTS: [] }
-    : await import('./actions/provider-sign-out.js')
   const { PAGE_ACTS } = auth.hasPages ? await import('./actions/pages.js') : { PAGE_ACTS: [] }
   return [
-    ...EXTERNAL_ACTS, ...SIGNED_OUT_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
+    ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
   ]
 }
 

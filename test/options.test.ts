@@ -256,7 +256,7 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   [
     'a provider with signOut and no method for it',
     { providers: [{ ...providerLike, signOut: true }], baseUrl: 'https://app.example', dataSecret: 'x'.repeat(32) },
-    /^the provider .* has signOut, so it must have the method endSessionUrl$/
+    /^providers must hold objects of a provider class, .* or with name, authorizationUrl and authenticate, and endSessionUrl where signOut is true$/
   ],
   [
     'a provider with signOut and no data secret',

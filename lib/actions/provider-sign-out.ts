@@ -12,7 +12,7 @@ import { redacted, unacceptable } from '../providers/failures.js'
 import type { Authentication, EndSessionRequest } from '../providers/provider.js'
 import { type SessionRecord, recordIn } from '../session/record.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
-import type { Act } from '../web/act.js'
+import type { Mounting } from '../web/act.js'
 import type { Form, FormAnswer } from '../web/form.js'
 import { operation, operationIdOf, redirect } from '../web/schema-parts.js'
 
@@ -21,8 +21,9 @@ const [MAX_ID_TOKEN, MAX_LOGOUT_HINT] = [4096, 512]
 
 /** Encrypts what the session of a user keeps for a sign-out at their provider. */
 export async function hintFor (
-  auth: AuthContext, provider: string, userId: string, { identity, tokens: { idToken = '' }, logoutHint }: Authentication
+  auth: AuthContext, provider: string, userId: string, { identity, tokens, logoutHint }: Authentication
 ): Promise<Pick<SessionRecord, 'signOutHint'>> {
+  const { idToken = '' } = tokens
   const isLong = idToken.length > MAX_ID_TOKEN
   const name = logoutHint ?? (isLong ? identity.claims.email : undefined)
   const hint = JSON.stringify({
@@ -44,18 +45,17 @@ export async function signOutThere (
   const record = hasHint ? await currentRecord(auth, request).catch(() => null) : null
   await signOutHere()
   const url = record && await endSessionUrl(auth, request, record, auth.pages.afterSuccess(request, next))
-  if (url === null) return undefined
-  const { href, host } = url
+  const { layout } = auth
+  if (url === null || layout === null) return undefined
   return {
     status: 200,
-    body: { url: href },
+    body: { url: url.href },
     // Not by a redirect: after a form, Chromium applies the `form-action` of its page to that, and
     // @fastify/helmet sets it to 'self'. Not by a header: proxies refuse one of this length.
     show () {
-      const layout = needed(auth.layout, 'signOut')
       const { common, signOut } = layout.textsFor(request)
-      const content = [html`<p>${filled(signOut.text, { host })}</p>`, button(href, common.continue)]
-      return layout.send(reply, { title: signOut.title, refresh: href, content })
+      const content = [html`<p>${filled(signOut.text, { host: url.host })}</p>`, button(url.href, common.continue)]
+      return layout.send(reply, { title: signOut.title, refresh: url.href, content })
     }
   }
 }
@@ -85,26 +85,22 @@ async function endSessionUrl (
   }
 }
 
-/** Where providers redirect to afterwards, whether or not the user has signed out there. */
-export const SIGNED_OUT_ACTS: readonly Act[] = [{
-  when: () => true,
-  mount ({ scope, auth }) {
-    const sealer = needed(auth.signOutSealer, 'signOut')
-    for (const { name } of auth.providers.filter(({ signOut }) => signOut === true)) {
-      const schema = operation({
-        summary: `Return from a sign-out at ${name}`,
-        operationId: operationIdOf(`${name}/signed-out`),
-        user: 'anyone',
-        answers: { 302: { ...redirect, description: 'A redirect to `next` of the sign-out' } }
-      })
-      const querystring = { type: 'object', properties: { state: {} } }
-      const options = { schema: { ...schema, querystring }, exposeHeadRoute: false }
-      scope.get(`/${name}/signed-out`, options, async (request, reply) => {
-        const { state }: { state?: unknown } = Object(request.query)
-        const opened = await sealer.open(String(state), `state ${name}`).catch(() => null)
-        const { next, until } = JSON.parse(opened?.text ?? '{}')
-        return reply.redirect(auth.pages.afterSuccess(request, until > Date.now() ? next : null), 302)
-      })
-    }
+/** Mounts the routes that providers redirect to, whether or not the user has signed out there. */
+export function mountSignedOut ({ scope, auth }: Mounting): void {
+  const sealer = needed(auth.signOutSealer, 'signOut')
+  for (const { name } of auth.providers.filter(({ signOut }) => signOut === true)) {
+    const schema = operation({
+      summary: `Return from a sign-out at ${name}`,
+      operationId: operationIdOf(`${name}/signed-out`),
+      user: 'anyone',
+      answers: { 302: { ...redirect, description: 'A redirect to `next` of the sign-out' } }
+    })
+    const querystring = { type: 'object', properties: { state: {} } }
+    const options = { schema: { ...schema, querystring }, exposeHeadRoute: false }
+    scope.get(`/${name}/signed-out`, options, async (request, reply) => {
+      const opened = await sealer.open(String(Object(request.query).state), `state ${name}`).catch(() => null)
+      const { next, until } = JSON.parse(opened?.text ?? '{}')
+      return reply.redirect(auth.pages.afterSuccess(request, until > Date.now() ? next : null), 302)
+    })
   }
-}]
+}

@@ -19,10 +19,7 @@ const route = {
   answers: {
     200: {
       description: 'With `provider`: the URL of the sign-out there, or a page that opens it',
-      content: {
-        'application/json': { schema: { type: 'object', properties: { url: { type: 'string', format: 'uri' } } } },
-        'text/html': { schema: { type: 'string' } }
-      }
+      content: { 'application/json': { schema: { properties: { url: { type: 'string' } } } }, 'text/html': {} }
     },
     204: done
   },
@@ -63,8 +60,13 @@ const endListedSession = form({
   if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
 })
 
+const signedOut: Act = {
+  when: ({ signOutSealer }) => signOutSealer !== null,
+  mount: async mounting => (await import('./provider-sign-out.js')).mountSignedOut(mounting)
+}
+
 /** What ends sessions, in the order of the document. */
-export const SESSION_ACTS: readonly Act[] = [logout, revoke, endListedSession]
+export const SESSION_ACTS: readonly Act[] = [logout, revoke, signedOut, endListedSession]
 
 async function endSessions (
   auth: AuthContext, form: Form<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>

@@ -20,7 +20,7 @@ const EXPECTED_DOMAIN = 'the tenant, or its host, such as tenant.eu.auth0.com ' 
 
 /** Signs users in with Auth0. Keeps the custom claims that rules and actions of the tenant add. */
 export class Auth0Provider extends OidcProvider {
-  readonly #logoutUrl: string
+  readonly #logoutUrl: URL
 
   /** @throws OptionsError naming the option */
   constructor ({ domain, ...options }: Auth0ProviderOptions) {
@@ -31,13 +31,16 @@ export class Auth0Provider extends OidcProvider {
       // The ID token has all claims of the scopes; userinfo repeats them and is rate limited.
       userinfo: false
     }, { clientAuthentication: 'client_secret_post' }, options))
-    this.#logoutUrl = `${origin}/v2/logout?client_id=${encodeURIComponent(options.clientId)}&returnTo=`
+    this.#logoutUrl = new URL('/v2/logout', origin)
+    this.#logoutUrl.searchParams.set('client_id', options.clientId)
   }
 
   /** Tenants may announce no endpoint. The older one knows no `state`, and ignores the query. */
   override async endSessionUrl (request: EndSessionRequest): Promise<URL | null> {
-    const returnTo = `${request.redirectUri}?state=${request.state}`
-    return await super.endSessionUrl(request) ?? new URL(this.#logoutUrl + encodeURIComponent(returnTo))
+    const [url, returnTo] = [new URL(this.#logoutUrl), new URL(request.redirectUri)]
+    returnTo.searchParams.set('state', request.state)
+    url.searchParams.set('returnTo', returnTo.href)
+    return await super.endSessionUrl(request) ?? url
   }
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {

@@ -35,10 +35,7 @@ export interface OidcProviderOptions extends ProviderOptions {
   clientAuthentication?: ClientAuthentication | undefined
   /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
-  /**
-   * Whether users can sign out at the provider too. Then sessions keep the ID token, encrypted with
-   * a `dataSecret`; default false.
-   */
+  /** Whether users can sign out at the provider too; needs a `dataSecret`; default false. */
   signOut?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean | undefined

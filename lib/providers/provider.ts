@@ -92,11 +92,11 @@ export interface Authentication {
   logoutHint?: unknown
 }
 
-/** A request to sign a user out at the provider (OpenID Connect RP-Initiated Logout 1.0). */
+/** A sign-out at the provider (OpenID Connect RP-Initiated Logout 1.0 section 2). */
 export interface EndSessionRequest {
   /** `{baseUrl}{prefix}/{name}/signed-out`, as registered with the provider. */
   redirectUri: string
-  /** Leads to the page after the sign-out, as a query parameter of `redirectUri`. */
+  /** What the provider adds to `redirectUri`. */
   state: string
   /** The ID token of the sign-in, which may have expired; absent with over 4096 characters. */
   idToken?: string

@@ -74,11 +74,10 @@ export async function completeSignIn (
     // Read again, because the hook may have granted claims.
     const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
-    const { cookieEnd, ...end } = chosenLifetime(auth.remember, given.remember)
+    const { cookieEnd, ...kept } = { ...given.kept, ...chosenLifetime(auth.remember, given.remember) }
     // The generation is that of the user as they were read with the credential: a sign-in that a
     // change of the password overtakes writes a session that has ended.
-    const at = proofs.at(-1)?.at ?? Date.now()
-    const record = { principal: admitted, methods: proofs, generation, at, ...end, ...given.kept }
+    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...kept }
     const confirm = async (isAdmitted: boolean): Promise<void> => {
       if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
       audit('registration', { userId, provider: identity.provider }, request)
