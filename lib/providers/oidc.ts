@@ -35,6 +35,11 @@ export interface OidcProviderOptions extends ProviderOptions {
   clientAuthentication?: ClientAuthentication | undefined
   /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
+  /**
+   * Leaves PKCE out, for a provider that refuses a `code_verifier`; default false. A stolen code is
+   * then not bound to the browser that asked for it, except by the `nonce` of an ID token.
+   */
+  withoutPkce?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean | undefined
 }
@@ -67,6 +72,7 @@ export class OidcProvider implements ExternalProvider {
       discoveryUrl: httpsUrl,
       issuer: optional(httpsUrl),
       clientAuthentication: optional(clientAuthenticationMethod),
+      withoutPkce: optional(boolean, false),
       userinfo: optional(boolean, true)
     })
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
