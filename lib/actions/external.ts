@@ -297,7 +297,7 @@ async function finishReauthentication (auth: AuthContext, request: FastifyReques
   await reauthenticateAs(auth, request, identity)
 }
 
-/** Refuses to go on for another user than the one who started it, and returns the id of that one. */
+/** Returns the id of the user who started a sign-in; refuses to go on for another one. */
 function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): string {
   const userId = principalOf(request)?.userId
   if (userId === undefined || userId !== startedBy) throw new AuthError('invalid_state')

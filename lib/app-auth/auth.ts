@@ -165,7 +165,7 @@ export class Auth extends Authorization {
    * @example
    * ```ts
    * const scopes = ['https://www.googleapis.com/auth/calendar.readonly']
-   * const url = app.auth.signInUrl('google', { link: true, next: '/calendar', loginHint: email, scopes })
+   * const url = app.auth.signInUrl('google', { link: true, next: '/calendar', scopes })
    * return reply.redirect(url)
    * ```
    */

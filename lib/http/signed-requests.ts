@@ -18,7 +18,8 @@ export interface SignedRequest extends SignInParameters {
 export interface SignInUrlOptions extends UrlParameters {
   /**
    * Whether the signed-in user stays the user: they give consent with an identity of theirs, or
-   * link one; the hook `onLink` gets the tokens. Default false: whoever comes back is signed in.
+   * link one; the hook `onLink` gets the tokens. Default false: the user of the identity that
+   * comes back is signed in.
    */
   link?: boolean | undefined
   /** The page after the sign-in: a path of the application. */

@@ -1,4 +1,5 @@
 import { OptionsError } from '../errors.js'
+import { secureUrl } from '../http/secure-url.js'
 import { type Environment, settingOf } from '../settings.js'
 import { Auth0Provider } from './auth0.js'
 import { FacebookProvider } from './facebook.js'
@@ -41,8 +42,8 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
  * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
  * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…`, `OIDC_…` (and
- * `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space around a value is removed; an empty
- * variable counts as not set.
+ * `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space around a value is removed; an
+ * empty variable counts as not set.
  *
  * @param env variables by name; default `process.env`
  * @throws OptionsError naming a variable that is missing although a related one is set, or one with
@@ -62,7 +63,7 @@ export function providersFromEnv (env: Environment = process.env): ExternalProvi
 function discovered (prefix: string, options: ProviderOptions, env: Environment, byDefault?: string): OidcProvider {
   const setting = `${prefix}_ISSUER`
   const issuer = settingOf(setting, env) ?? byDefault ?? required(env, setting, `${prefix}_CLIENT_ID`)
-  const discoveryUrl = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const discoveryUrl = `${secureUrl(false)(issuer, setting).replace(/\/$/, '')}/.well-known/openid-configuration`
   return new OidcProvider({ ...options, name: prefix.toLowerCase(), discoveryUrl })
 }
 

@@ -51,7 +51,8 @@ export class LinkedInStandIn extends StandIn {
       return json(401, { error: 'invalid_client', error_description: 'Client authentication failed' })
     }
     if (typeof authorization === 'string') {
-      return json(400, { error: 'invalid_request', error_description: 'Unable to retrieve access token: appid/redirect uri/code verifier does not match authorization code. Or authorization code expired.' })
+      const description = 'Unable to retrieve access token: appid/redirect uri/code verifier does not match authorization code'
+      return json(400, { error: 'invalid_request', error_description: description })
     }
     const accessToken = randomBytes(16).toString('base64url')
     this.#accessTokens.add(accessToken)

@@ -67,7 +67,7 @@ export const PRESETS = {
     // Claims of the openid scope without a response are for userinfo alone.
     inUserinfo: ['name', 'nickname', 'preferred_username', 'profile', 'picture', 'groups'],
     idToken: { auth_time: 1_764_000_000, groups_direct: ['example'] },
-    refuse: oauthErrors(401, 'invalid_client', 'Client authentication failed due to unknown client, no client authentication included, or unsupported authentication method.')
+    refuse: oauthErrors(401, 'invalid_client', 'Client authentication failed due to unknown client')
   },
   keycloak: {
     name: 'keycloak',
@@ -77,7 +77,7 @@ export const PRESETS = {
       token_endpoint: `${REALM}/protocol/openid-connect/token`,
       userinfo_endpoint: `${REALM}/protocol/openid-connect/userinfo`,
       jwks_uri: `${REALM}/protocol/openid-connect/certs`,
-      id_token_signing_alg_values_supported: ['PS384', 'RS384', 'EdDSA', 'ES384', 'HS256', 'HS512', 'ES256', 'RS256', 'HS384', 'ES512', 'PS256', 'PS512', 'RS512'],
+      id_token_signing_alg_values_supported: ['PS384', 'RS384', 'EdDSA', 'HS256', 'HS512', 'ES256', 'RS256', 'PS256', 'RS512'],
       token_endpoint_auth_methods_supported: ['private_key_jwt', 'client_secret_basic', 'client_secret_post', 'tls_client_auth', 'client_secret_jwt'],
       authorization_response_iss_parameter_supported: true
     },

@@ -7,7 +7,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAda, startFactorApp } from '../helpers/factor-app.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
-import { FROM_OWN_PAGE, OwnProvider, identityOf, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 
 const HOUR_MS = 3_600_000
@@ -42,7 +42,12 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
   signIns.length = 0
   advanceClock(t, HOUR_MS)
   return {
-    app, browser, userId, told, signIns, mails,
+    app,
+    browser,
+    userId,
+    told,
+    signIns,
+    mails,
     consent: () => app.auth.signInUrl('a', { link: true, next: '/calendar', scopes: SCOPES }),
     linked: async () => (await app.auth.links(userId)).map(({ provider, subject }) => `${provider} ${subject}`)
   }
@@ -185,10 +190,14 @@ t.test('attack 131: consent takes no second factor, but a linking does', async t
   t.equal(await userIdIn(browser), userId)
 })
 
-t.test('an OpenID provider is asked for the scopes, and whoever comes back the user stays', async t => {
+t.test('an OpenID provider is asked for the scopes, and the user stays, also when another one comes back', async t => {
   const idp = await startOpenIdProvider(t, { redirectUris: ['https://app.example/auth/dev/callback'] })
   const told: Linking[] = []
-  const app = await startApp(t, { baseUrl: 'https://app.example', providers: [idp.provider({ scopes: ['openid'] })], onLink: linking => { told.push(linking) } })
+  const app = await startApp(t, {
+    baseUrl: 'https://app.example',
+    providers: [idp.provider({ scopes: ['openid'] })],
+    onLink: linking => { told.push(linking) }
+  })
   const browser = new Browser(app)
   const visit = async (url: string) => {
     const { headers: { location = '' } } = await browser.get(url, FROM_OWN_PAGE)
@@ -208,7 +217,7 @@ t.test('an OpenID provider is asked for the scopes, and whoever comes back the u
   t.equal(await app.auth.findUser({ provider: 'dev', subject: 'eve' }), null)
 })
 
-t.test('attack 120: signInUrl without link signs in whoever comes back, as ever', async t => {
+t.test('attack 120: signInUrl without link signs in the user who comes back, as ever', async t => {
   const { app, browser, userId } = await withAda(t)
   await browser.get(await leaveFor(browser, app.auth.signInUrl('a', { scopes: SCOPES }), { subject: 'eve' }))
   t.not(await userIdIn(browser), userId)

@@ -1,5 +1,8 @@
 import t from 'tap'
-import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SlackProvider, providersFromEnv } from '../../lib/index.js'
+import {
+  Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SlackProvider, providersFromEnv
+} from '../../lib/index.js'
+import { checksFor } from './contract.js'
 
 const OIDC = { OIDC_NAME: 'company', OIDC_DISCOVERY_URL: 'https://id.example/.well-known/openid-configuration' }
 
@@ -54,11 +57,11 @@ t.test('GITLAB_ISSUER is a host of one\'s own, and an issuer must be an https: U
   t.intercept(globalThis, 'fetch', { value: async (url: string) => { asked.push(url); return Response.json({}) } })
   for (const issuer of ['https://example.com/gitlab/', 'https://example.com/gitlab']) {
     const [gitlab] = providersFromEnv({ ...pair('GITLAB'), GITLAB_ISSUER: issuer })
-    await t.rejects(async () => gitlab?.authorizationUrl({ redirectUri: 'https://app.example/auth/gitlab/callback', state: 's', nonce: 'n', codeVerifier: 'v'.repeat(43) }))
+    await t.rejects(async () => gitlab?.authorizationUrl(checksFor('gitlab')))
   }
   t.strictSame(new Set(asked), new Set(['https://example.com/gitlab/.well-known/openid-configuration']))
   for (const issuer of ['example.okta.com', 'http://example.okta.com']) {
-    t.throws(() => providersFromEnv({ ...pair('OKTA'), OKTA_ISSUER: issuer }), { code: 'invalid_options', message: /^okta: discoveryUrl must be an https: URL/ })
+    t.throws(() => providersFromEnv({ ...pair('OKTA'), OKTA_ISSUER: issuer }), { code: 'invalid_options', message: /^OKTA_ISSUER must be an https: URL/ })
   }
 })
 
