@@ -83,7 +83,8 @@ t.test('the options that the documentation has beside the name of a class are th
     ['GitHub', 'GitHub'],
     ['Microsoft', 'Microsoft'],
     ['Facebook', 'Facebook'],
-    ['Auth0', 'Auth0']
+    ['Auth0', 'Auth0'],
+    ['Slack', 'Slack']
   ] as const) {
     const { text } = DOCS.section(heading)
     const own = membersOf(`${name}ProviderOptions`).filter(option => !providers.includes(option))

@@ -29,7 +29,7 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
   KEYCLOAK: (options, env) => discovered('KEYCLOAK', options, env),
   OKTA: (options, env) => discovered('OKTA', options, env),
   COGNITO: (options, env) => discovered('COGNITO', options, env),
-  SLACK: options => new SlackProvider(options),
+  SLACK: (options, env) => new SlackProvider({ ...options, team: settingOf('SLACK_TEAM', env) }),
   OIDC: (options, env) => new OidcProvider({
     ...options,
     name: required(env, 'OIDC_NAME', 'OIDC_CLIENT_ID'),
@@ -41,9 +41,9 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  * Creates the providers whose client id and secret are set in the environment: `GOOGLE_CLIENT_ID`
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
  * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
- * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…`, `OIDC_…` (and
- * `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space around a value is removed; an
- * empty variable counts as not set.
+ * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and
+ * `SLACK_TEAM`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space
+ * around a value is removed; an empty variable counts as not set.
  *
  * @param env variables by name; default `process.env`
  * @throws OptionsError naming a variable that is missing although a related one is set, or one with

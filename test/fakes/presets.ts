@@ -157,7 +157,7 @@ export const PRESETS = {
     profile: {
       sub: 'U0R7JM',
       'https://slack.com/user_id': 'U0R7JM',
-      'https://slack.com/team_id': 'T0R7GR',
+      'https://slack.com/team_id': 'T0123ABCD',
       email: 'mary@example.com',
       email_verified: true,
       date_email_verified: 1_622_128_723,

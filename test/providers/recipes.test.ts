@@ -14,7 +14,7 @@ import type { StandIn } from '../fakes/stand-in.js'
 import { XStandIn } from '../fakes/x.js'
 import { Browser } from '../helpers/browser.js'
 import { Documentation } from '../helpers/markdown.js'
-import { BASE_URL, appWith, checksFor, failurePage, signIn } from './contract.js'
+import { BASE_URL, appWith, checksFor, failurePage, signIn, storeWith } from './contract.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PAGE = (await Documentation.read()).page('docs/providers.md')
@@ -90,8 +90,8 @@ const RECIPES: Record<string, Recipe<any>> = {
     ]
   }),
   Slack: preset('Slack', {
-    subject: 'T0R7GR.U0R7JM',
-    claims: { ...MARY, sub: 'U0R7JM', team_id: 'T0R7GR', picture: 'https://secure.gravatar.com/avatar/mary.png' },
+    subject: 'T0123ABCD.U0R7JM',
+    claims: { ...MARY, sub: 'U0R7JM', team_id: 'T0123ABCD', picture: 'https://secure.gravatar.com/avatar/mary.png' },
     requests: ['POST slack.com/api/openid.connect.token', 'GET slack.com/openid/connect/keys']
   }),
   Twitch: {
@@ -241,6 +241,30 @@ t.test('one id in two workspaces of Slack is two users, and one without a worksp
   t.not(first, second)
   t.equal(first, same)
   for (const odd of [undefined, '', 7, ['T1']]) t.equal(await userOf(odd), failurePage('provider_error'), JSON.stringify(odd) ?? 'absent')
+})
+
+t.test('a workspace of Slack that is not the only one to admit is refused, whatever the URLs say', async t => {
+  const slack = await new PresetStandIn(PRESETS.slack).start(t)
+  const { browser } = await appWith(t, new SlackProvider({ ...clientOf(slack), team: 'T0123ABCD', authorizationParams: { team: 'T9' } }))
+  const { headers: { location = '' } } = await browser.get('/auth/slack/login?team=T9')
+  t.strictSame(new URL(location).searchParams.getAll('team'), ['T0123ABCD'])
+  slack.profile['https://slack.com/team_id'] = 'T9'
+  t.equal((await signIn(browser, slack, 'slack')).headers.location, failurePage('access_denied'))
+  for (const team of ['', 'example', 't0123', 5]) {
+    t.throws(() => new SlackProvider({ ...clientOf(slack), team: team as string }), { message: /^slack: team must be the id of a workspace/ })
+  }
+})
+
+t.test('an address that a workspace of anyone says is verified joins no account, unless the workspace is named', async t => {
+  const slack = await new PresetStandIn(PRESETS.slack).start(t)
+  for (const [team, expected] of [[undefined, failurePage('account_exists')], ['T0123ABCD', '/']] as const) {
+    const { store } = await storeWith('mary@example.com')
+    const { browser } = await appWith(t, new SlackProvider({ ...clientOf(slack), team }), { store })
+    t.equal((await signIn(browser, slack, 'slack')).headers.location, expected, team ?? 'any')
+  }
+  const { browser } = await appWith(t, new SlackProvider(clientOf(slack)))
+  await signIn(browser, slack, 'slack')
+  t.notOk('email_verified' in (await browser.get('/me')).json().principal.claims)
 })
 
 t.test('users whose address is not verified, or not there, sign in and join no account', async t => {

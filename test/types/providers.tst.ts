@@ -104,8 +104,9 @@ describe('the provider class', () => {
     expect<Auth0Provider>().type.toBeAssignableTo<OidcProvider>()
   })
 
-  test('SlackProvider takes nothing of its own', () => {
-    expect(SlackProvider).type.toBeConstructableWith(client)
+  test('SlackProvider takes a workspace', () => {
+    expect(SlackProvider).type.toBeConstructableWith({ ...client, team: 'T0123ABCD' })
+    expect(SlackProvider).type.not.toBeConstructableWith({ ...client, team: ['T0123ABCD'] })
     expect(SlackProvider).type.not.toBeConstructableWith({ ...client, withoutPkce: false })
     expect<SlackProvider>().type.toBeAssignableTo<OidcProvider>()
   })
