@@ -194,10 +194,8 @@ function askedOf (
 
 /**
  * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
- * a click in this application; to link, after a recent authentication: what is linked signs in.
- *
- * @param consentsAt the provider whose consent the application asks the signed-in user for, by an
- *   identity of theirs if they have one there
+ * a click in this application; to link, after a recent authentication: what is linked signs in. A
+ * consent, at the provider `consentsAt`, is a linking unless the user has an identity there.
  */
 async function purposeOf (
   auth: AuthContext,
@@ -262,10 +260,9 @@ async function assertSameUser (
 }
 
 /**
- * Finishes the linking of another identity, or a consent with one that the user has. The user who
- * started it must still be signed in; to add an identity, by a recent authentication: otherwise a
- * session stolen long ago would become a recent one by the new identity. The session does not
- * change.
+ * Finishes the linking of another identity, or a consent with one of the user. The user who started
+ * it must still be signed in; to add an identity, by a recent authentication: otherwise a session
+ * stolen long ago would become a recent one by the new identity. The session does not change.
  */
 async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth

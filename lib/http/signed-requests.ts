@@ -8,18 +8,14 @@ import { settingOf } from '../settings.js'
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
-/** What `app.auth.signInUrl` signs. */
-export interface SignedRequest extends SignInParameters {
-  /** Set when the signed-in user is asked for consent: they stay signed in as they are. */
-  link?: true
-}
+/** What `app.auth.signInUrl` signs; with `link`, the signed-in user is asked for consent. */
+export type SignedRequest = SignInParameters & { link?: true }
 
 /** The options of `app.auth.signInUrl`. */
 export interface SignInUrlOptions extends UrlParameters {
   /**
    * Whether the signed-in user stays the user: they give consent with an identity of theirs, or
-   * link one; the hook `onLink` gets the tokens. Default false: the user of the identity that
-   * comes back is signed in.
+   * link one, and `onLink` gets the tokens. Default false: the user who comes back is signed in.
    */
   link?: boolean | undefined
   /** The page after the sign-in: a path of the application. */

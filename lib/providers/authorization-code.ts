@@ -10,7 +10,6 @@ import type {
 } from './provider.js'
 
 export interface FlowOptions extends Complete<ProviderOptions>, ClientOptions, BackChannelOptions {
-  /** Sends neither challenge nor verifier. */
   withoutPkce: boolean
 }
 

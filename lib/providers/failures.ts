@@ -42,8 +42,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 
 /**
  * Error codes with which the user, or the provider, refuses the sign-in: RFC 6749 section 4.1.2.1,
- * OpenID Connect Core 3.1.2.6, `unauthorized`, with which a rule of Auth0 refuses it, and those of
- * a user who turns back at LinkedIn.
+ * OpenID Connect Core 3.1.2.6, `unauthorized` of a rule of Auth0, and those of LinkedIn.
  */
 const DENIALS: ReadonlySet<string> = new Set([
   'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required',

@@ -25,10 +25,10 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
     ...options,
     domain: required(env, 'AUTH0_DOMAIN', 'AUTH0_CLIENT_ID')
   }),
-  GITLAB: (options, env) => discovered('GITLAB', options, env, 'https://gitlab.com'),
-  KEYCLOAK: (options, env) => discovered('KEYCLOAK', options, env),
-  OKTA: (options, env) => discovered('OKTA', options, env),
-  COGNITO: (options, env) => discovered('COGNITO', options, env),
+  GITLAB: discovered('GITLAB', 'https://gitlab.com'),
+  KEYCLOAK: discovered('KEYCLOAK'),
+  OKTA: discovered('OKTA'),
+  COGNITO: discovered('COGNITO'),
   SLACK: (options, env) => new SlackProvider({ ...options, team: settingOf('SLACK_TEAM', env) }),
   OIDC: (options, env) => new OidcProvider({
     ...options,
@@ -60,11 +60,13 @@ export function providersFromEnv (env: Environment = process.env): ExternalProvi
 }
 
 /** A provider that takes nothing but its discovery document, which is below `{prefix}_ISSUER`. */
-function discovered (prefix: string, options: ProviderOptions, env: Environment, byDefault?: string): OidcProvider {
-  const setting = `${prefix}_ISSUER`
-  const issuer = settingOf(setting, env) ?? byDefault ?? required(env, setting, `${prefix}_CLIENT_ID`)
-  const discoveryUrl = `${secureUrl(false)(issuer, setting).replace(/\/$/, '')}/.well-known/openid-configuration`
-  return new OidcProvider({ ...options, name: prefix.toLowerCase(), discoveryUrl })
+function discovered (prefix: string, byDefault?: string): MakeProvider {
+  return (options, env) => {
+    const setting = `${prefix}_ISSUER`
+    const issuer = settingOf(setting, env) ?? byDefault ?? required(env, setting, `${prefix}_CLIENT_ID`)
+    const discoveryUrl = `${secureUrl(false)(issuer, setting).replace(/\/$/, '')}/.well-known/openid-configuration`
+    return new OidcProvider({ ...options, name: prefix.toLowerCase(), discoveryUrl })
+  }
 }
 
 function required (env: Environment, setting: string, other: string): string {

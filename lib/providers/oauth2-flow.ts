@@ -38,13 +38,10 @@ export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
 
   /** Leaves an ID token out: nothing here would verify it. LinkedIn sends one with `openid`. */
   protected override async tokensIn (
-    tokenResponse: Response, server: oauth.AuthorizationServer, response: AuthorizationResponse
+    tokenResponse: Response, ...others: [oauth.AuthorizationServer, AuthorizationResponse]
   ): Promise<oauth.TokenEndpointResponse> {
-    const body = parsedJson(await tokenResponse.clone().text())
-    const accepted = isPlainObject(body)
-      ? new Response(JSON.stringify({ ...body, id_token: undefined }), tokenResponse)
-      : tokenResponse
-    return super.tokensIn(accepted, server, response)
+    const { id_token: _, ...body } = Object(parsedJson(await tokenResponse.text()))
+    return super.tokensIn(new Response(JSON.stringify(body), tokenResponse), ...others)
   }
 
   protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {

@@ -11,14 +11,9 @@ export interface SlackProviderOptions extends ProviderOptions {
   team?: string | undefined
 }
 
-const TEAM = 'https://slack.com/team_id'
-const checkTeam = optional(matching('the id of a workspace, such as T0123ABCD', /^T[A-Z0-9]+$/))
-
 /**
- * Signs users in with Slack. Adds the claim `team_id`, the workspace.
- *
- * The e-mail address counts as verified with the option `team` only: the owner of any workspace may
- * be able to set the addresses of its members.
+ * Signs users in with Slack. Adds the claim `team_id`, the workspace. The e-mail address counts as
+ * verified with the option `team` only: owners of workspaces may set those of their members.
  */
 export class SlackProvider extends OidcProvider {
   /** Nothing says that Slack heeds `max_age`. */
@@ -27,23 +22,22 @@ export class SlackProvider extends OidcProvider {
 
   /** @throws OptionsError naming the option */
   constructor ({ team, ...options }: SlackProviderOptions) {
-    checkTeam(team, 'slack: team')
+    optional(matching('the id of a workspace, such as T0123ABCD', /^T[A-Z0-9]+$/))(team, 'slack: team')
     super(preset({
       name: 'slack',
       discoveryUrl: 'https://slack.com/.well-known/openid-configuration',
       clientAuthentication: 'client_secret_post' as const,
-      // Slack answers a code_verifier with internal_error; the nonce binds the code to the browser.
+      // Slack answers a code_verifier with internal_error. The nonce binds the code.
       withoutPkce: true
     }, {}, {
-      ...options,
-      ...(team !== undefined && { authorizationParams: { ...options.authorizationParams, team } })
+      ...options, authorizationParams: { ...options.authorizationParams, ...(team !== undefined && { team }) }
     }))
     this.#team = team
   }
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
-    const { sub, [TEAM]: team } = idToken
-    if (!isText(team)) throw unacceptable(`the ID token has no ${TEAM}`)
+    const { sub, 'https://slack.com/team_id': team } = idToken
+    if (!isText(team)) throw unacceptable('the ID token names no workspace')
     const isOwn = team === this.#team
     // The parameter team only preselects a workspace.
     if (this.#team !== undefined && !isOwn) {
