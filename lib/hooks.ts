@@ -44,7 +44,7 @@ export interface SignIn {
  */
 export type SignInHook = (signIn: SignIn) => void | Promise<void>
 
-/** The argument of the hook `onLink`: an identity that a signed-in user adds to their account. */
+/** The argument of the hook `onLink`: an identity that a signed-in user adds, or consents with. */
 export interface Linking {
   /** The callback of the provider. */
   request: FastifyRequest

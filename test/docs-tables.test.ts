@@ -83,7 +83,8 @@ t.test('the options that the documentation has beside the name of a class are th
     ['GitHub', 'GitHub'],
     ['Microsoft', 'Microsoft'],
     ['Facebook', 'Facebook'],
-    ['Auth0', 'Auth0']
+    ['Auth0', 'Auth0'],
+    ['Slack', 'Slack']
   ] as const) {
     const { text } = DOCS.section(heading)
     const own = membersOf(`${name}ProviderOptions`).filter(option => !providers.includes(option))
@@ -189,6 +190,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         issuer: 'what precedes /.well-known',
         clientAuthentication: nothing,
         userinfo: oidc('userinfo'),
+        withoutPkce: oidc('withoutPkce'),
         allowInsecureRequests: oidc('allowInsecureRequests')
       }
     ],
@@ -199,6 +201,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         authorizationEndpoint: nothing,
         tokenEndpoint: nothing,
         clientAuthentication: oauth2('clientAuthentication'),
+        withoutPkce: oauth2('withoutPkce'),
         issuer: 'origin of authorizationEndpoint',
         conform: nothing,
         allowInsecureRequests: oauth2('allowInsecureRequests')
@@ -307,10 +310,14 @@ t.test('the settings of the documentation are those that the library reads', asy
     ([, name = '']) => name
   )).filter(name => NAME.test(name))
   const inPairs = Array.from(
-    readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): /gm),
-    ([, name = '']) => [`${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`]
+    readFileSync(join(ROOT, 'lib/providers/from-env.ts'), 'utf8').matchAll(/^ {2}([A-Z0-9]+): (.*)/gm),
+    ([, name = '', make = '']) => [
+      `${name}_CLIENT_ID`, `${name}_CLIENT_SECRET`, ...(make.includes('discovered(') ? [`${name}_ISSUER`] : [])
+    ]
   ).flat()
-  const documented = [...DOCS.section('Settings').code(), ...DOCS.section('Providers').code()].filter(name => NAME.test(name))
+  const providers = DOCS.section('Providers')
+  const inBlocks = providers.blocks('sh').flatMap(block => Array.from(block.matchAll(/^([A-Z0-9_]+)=/gm), ([, name = '']) => name))
+  const documented = [...DOCS.section('Settings').code(), ...providers.code(), ...inBlocks].filter(name => NAME.test(name))
 
   t.ok(inPairs.length > 0)
   t.strictSame([...new Set(documented)].sort(), [...new Set([...read, ...inPairs])].sort())

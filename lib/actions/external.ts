@@ -6,15 +6,16 @@ import { current } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
+import type { SignedRequest } from '../http/signed-requests.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
-import type { Authentication, ExternalProvider, SignInParameters } from '../providers/provider.js'
+import type { Authentication, ExternalProvider } from '../providers/provider.js'
 import { assertSessionActive } from '../session/lifecycle.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
-import { assertLinkable, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
+import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
 import type { Act, Mounting } from '../web/act.js'
@@ -102,8 +103,8 @@ function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): voi
     })
   }, async (request, reply) => {
     const { query } = request
-    const asked = askedOf(auth, provider, query)
-    const purpose = await purposeOf(auth, request, query)
+    const { link: consents, ...asked } = askedOf(auth, provider, query)
+    const purpose = await purposeOf(auth, request, { ...query, consentsAt: consents === true ? name : null })
     const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
     const redirectUri = redirectUriOf(auth, provider)
     const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
@@ -180,7 +181,7 @@ function askedOf (
   auth: AuthContext,
   { name, provesAuthTime }: ExternalProvider,
   { signed, reauthenticate }: { signed?: string, reauthenticate?: string }
-): SignInParameters {
+): SignedRequest {
   const asked = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
   if (reauthenticate !== 'true') return asked
   if (provesAuthTime !== true) {
@@ -193,18 +194,20 @@ function askedOf (
 
 /**
  * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
- * a click in this application; to link, after a recent authentication: what is linked signs in.
+ * a click in this application; to link, after a recent authentication: what is linked signs in. A
+ * consent, at the provider `consentsAt`, is a linking unless the user has an identity there.
  */
 async function purposeOf (
   auth: AuthContext,
   request: FastifyRequest,
-  { link, reauthenticate }: { link?: string, reauthenticate?: string }
+  { link, reauthenticate, consentsAt }: { link?: string, reauthenticate?: string, consentsAt: string | null }
 ): Promise<PendingSignIn['purpose']> {
   const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
-  if (link !== 'true' && reauthenticate !== 'true') return 'sign-in'
+  if (link !== 'true' && reauthenticate !== 'true' && consentsAt === null) return 'sign-in'
   auth.site.refuseForeignNavigation(request)
-  if (purpose === 'link') await recent(auth, request)
-  else await current(auth, request)
+  const links = purpose === 'link' && consentsAt === null ? [] : (await current(auth, request)).links
+  const isConsent = links.some(({ provider }) => provider === consentsAt)
+  if (purpose === 'link' && !isConsent) await recent(auth, request)
   return purpose
 }
 
@@ -260,19 +263,19 @@ async function assertSameUser (
 }
 
 /**
- * Finishes the linking of another identity. The user who started it must still be signed in, by a
- * recent authentication: otherwise a session stolen long ago would become a recent one by the new
- * identity. The session does not change.
+ * Finishes the linking of another identity, or a consent with one of the user. The user who started
+ * it must still be signed in; to add an identity, by a recent authentication: otherwise a session
+ * stolen long ago would become a recent one by the new identity. The session does not change.
  */
 async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { accounts, onLink } = auth
-  assertStarter(request, callback.pending)
+  const userId = assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(auth, callback)
   await assertSessionActive(request)
+  const isConsent = await isLinkedTo(accounts, userId, identity)
   // The user may have been deleted meanwhile, or the link of the session removed.
-  const { record: { principal: { userId }, generation } } = await recent(auth, request)
+  const { record: { generation } } = isConsent ? await current(auth, request) : await recent(auth, request)
   if (onLink !== null) {
-    await assertLinkable(accounts, userId, identity)
     await callHook(() => onLink({ request, userId, identity, tokens }))
     await assertSessionActive(request)
   }
@@ -294,9 +297,11 @@ async function finishReauthentication (auth: AuthContext, request: FastifyReques
   await reauthenticateAs(auth, request, identity)
 }
 
-/** Refuses to go on for another user than the one who started it. */
-function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): void {
-  if (principalOf(request)?.userId !== startedBy) throw new AuthError('invalid_state')
+/** Returns the id of the user who started a sign-in; refuses to go on for another one. */
+function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): string {
+  const userId = principalOf(request)?.userId
+  if (userId === undefined || userId !== startedBy) throw new AuthError('invalid_state')
+  return userId
 }
 
 async function authenticate (

@@ -12,7 +12,7 @@ import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
 import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
-import { type SignInUrlOptions, signInParameters } from '../http/signed-requests.js'
+import { type SignInUrlOptions, signedRequestOf } from '../http/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
@@ -165,7 +165,7 @@ export class Auth extends Authorization {
    * @example
    * ```ts
    * const scopes = ['https://www.googleapis.com/auth/calendar.readonly']
-   * const url = app.auth.signInUrl('google', { next: '/calendar', loginHint: email, scopes })
+   * const url = app.auth.signInUrl('google', { link: true, next: '/calendar', scopes })
    * return reply.redirect(url)
    * ```
    */
@@ -175,7 +175,7 @@ export class Auth extends Authorization {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
-    const asked = signInParameters(options)
+    const asked = signedRequestOf(options)
     const loginUrl = `${baseUrl}${prefix}/${provider}/login`
     const url = new URL(loginUrl)
     if (options.next !== undefined) url.searchParams.set('next', options.next)

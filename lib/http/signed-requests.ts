@@ -1,15 +1,23 @@
 import { Signer } from '@fastify/cookie'
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { type ChecksOf, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
+import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { derivedKey, secretsOf } from '../secrets.js'
 import { settingOf } from '../settings.js'
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
+/** What `app.auth.signInUrl` signs; with `link`, the signed-in user is asked for consent. */
+export type SignedRequest = SignInParameters & { link?: true }
+
 /** The options of `app.auth.signInUrl`. */
 export interface SignInUrlOptions extends UrlParameters {
+  /**
+   * Whether the signed-in user stays the user: they give consent with an identity of theirs, or
+   * link one, and `onLink` gets the tokens. Default false: the user who comes back is signed in.
+   */
+  link?: boolean | undefined
   /** The page after the sign-in: a path of the application. */
   next?: string | undefined
 }
@@ -25,7 +33,9 @@ const OPTIONS = {
   loginHint: optional(mustBe('a string', value => typeof value === 'string'), ''),
   prompt: optional(mustBe('a value such as select_account, or several separated by blanks', arePrompts)),
   maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
-  scopes: optional(listOf('a list of scopes without blanks', isToken))
+  scopes: optional(listOf('a list of scopes without blanks', isToken)),
+  acrValues: optional(mustBe('a list of one or more values without blanks', areTokens)),
+  link: optional(boolean, false)
 } satisfies ChecksOf<SignInUrlOptions>
 
 /**
@@ -44,7 +54,7 @@ export class SignedRequests {
       : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(keyOf))
   }
 
-  sign (provider: string, asked: SignInParameters): string {
+  sign (provider: string, asked: SignedRequest): string {
     if (this.#signer === null) {
       throw new OptionsError('signInUrl has no secret to sign with; ' +
         'set SVC_SESSION_SECRET, for example to the output of: openssl rand -hex 32')
@@ -54,7 +64,7 @@ export class SignedRequests {
   }
 
   /** Throws `invalid_state` for a wrong signature, another provider, or after ten minutes. */
-  verify (provider: string, signed: string): SignInParameters {
+  verify (provider: string, signed: string): SignedRequest {
     const { valid, value } = this.#signer?.unsign(signed) ?? { valid: false, value: null }
     if (!valid || value === null) throw new AuthError('invalid_state')
     const { provider: askedProvider, expires, ...asked } = JSON.parse(Buffer.from(value, 'base64url').toString())
@@ -63,16 +73,20 @@ export class SignedRequests {
   }
 }
 
-/** Checks the options of `signInUrl` and returns the parameters of the authorization request. */
-export function signInParameters (options: SignInUrlOptions): SignInParameters {
-  const { next: _, loginHint, ...parameters } =
+/** Checks the options of `signInUrl` and returns what is signed. */
+export function signedRequestOf (options: SignInUrlOptions): SignedRequest {
+  const { next: _, loginHint, link, ...parameters } =
     checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
   const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
-  return { ...parameters, ...(isHint && { loginHint }) }
+  return { ...parameters, ...(isHint && { loginHint }), ...(link && { link }) }
 }
 
 function arePrompts (value: unknown): value is string {
   return typeof value === 'string' && value.split(' ').every(isToken)
+}
+
+function areTokens (value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isToken)
 }
 
 function isToken (value: unknown): value is string {

@@ -9,7 +9,9 @@ import type {
   Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
-export interface FlowOptions extends Complete<ProviderOptions>, ClientOptions, BackChannelOptions {}
+export interface FlowOptions extends Complete<ProviderOptions>, ClientOptions, BackChannelOptions {
+  withoutPkce: boolean
+}
 
 /**
  * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in the steps that OpenID
@@ -38,13 +40,15 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
 
   /** Builds the authorization request (RFC 6749 section 4.1.1). */
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [] } = request
+    const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [], acrValues } = request
     const { authorization_endpoint: endpoint } = await this.server()
     const url = new URL(String(endpoint))
     const scope = [...new Set([...this.options.scopes, ...scopes])].join(' ')
     const parameters = {
       ...this.options.authorizationParams,
-      ...withoutUndefined({ login_hint: loginHint, prompt, max_age: maxAge?.toString() }),
+      ...withoutUndefined({
+        login_hint: loginHint, prompt, max_age: maxAge?.toString(), acr_values: acrValues?.join(' ')
+      }),
       client_id: this.client.client_id,
       redirect_uri: redirectUri,
       response_type: 'code',
@@ -52,8 +56,10 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
       state,
       // Sent whatever the metadata say: a server that does not support PKCE ignores it (RFC 7636
       // section 4.2).
-      code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
-      code_challenge_method: 'S256'
+      ...(!this.options.withoutPkce && {
+        code_challenge: createHash('sha256').update(codeVerifier).digest('base64url'),
+        code_challenge_method: 'S256'
+      })
     }
     for (const [parameter, value] of Object.entries(parameters)) url.searchParams.set(parameter, value)
     return url
@@ -68,9 +74,10 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
       // oauth4webapi ignores an empty iss when the metadata do not announce one.
       if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
       const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
+      const verifier = this.options.withoutPkce ? oauth.nopkce : codeVerifier
       const tokenResponse = await this.#credentials.authenticate(server, async authentication =>
         oauth.authorizationCodeGrantRequest(
-          server, this.client, authentication, validated, redirectUri, codeVerifier, this.http))
+          server, this.client, authentication, validated, redirectUri, verifier, this.http))
       const tokens = await this.tokensIn(tokenResponse, server, response)
       sent.push(tokens.access_token)
       const { identity, ...signed } = await this.userOf(tokens, server, response)

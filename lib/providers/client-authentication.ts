@@ -104,6 +104,8 @@ async function parsedTokenResponse (response: Response): Promise<TokenResponse> 
   const body = parsedJson(text)
   if (isPlainObject(body)) {
     const present = Object.fromEntries(Object.entries(body).filter(([, member]) => member !== null))
+    // As Twitch sends it.
+    if (Array.isArray(present.scope)) present.scope = present.scope.join(' ')
     const isRefusal = status === 200 && present.error !== undefined && present.error !== ''
     return {
       response: new Response(JSON.stringify(present), { status: isRefusal ? 400 : status, headers }),

@@ -34,6 +34,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
   ['unauthorized_client', CHECK_SECRET],
   ['incorrect_client_credentials', CHECK_SECRET],
+  ['bad_client_secret', CHECK_SECRET],
   // Auth0 answers a token request with a wrong secret this way.
   ['access_denied', CHECK_CLIENT],
   ['redirect_uri_mismatch', 'register the callback URL {baseUrl}/auth/{name}/callback with the provider, to the letter']
@@ -41,11 +42,11 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 
 /**
  * Error codes with which the user, or the provider, refuses the sign-in: RFC 6749 section 4.1.2.1,
- * OpenID Connect Core 3.1.2.6, and `unauthorized`, with which a rule of Auth0 refuses it.
+ * OpenID Connect Core 3.1.2.6, `unauthorized` of a rule of Auth0, and those of LinkedIn.
  */
 const DENIALS: ReadonlySet<string> = new Set([
   'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required',
-  'unauthorized'
+  'unauthorized', 'user_cancelled_login', 'user_cancelled_authorize'
 ])
 
 const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error'])

@@ -1,4 +1,5 @@
 import { OptionsError } from '../errors.js'
+import { secureUrl } from '../http/secure-url.js'
 import { type Environment, settingOf } from '../settings.js'
 import { Auth0Provider } from './auth0.js'
 import { FacebookProvider } from './facebook.js'
@@ -7,6 +8,7 @@ import { GoogleProvider } from './google.js'
 import { MicrosoftProvider } from './microsoft.js'
 import { OidcProvider } from './oidc.js'
 import type { ExternalProvider, ProviderOptions } from './provider.js'
+import { SlackProvider } from './slack.js'
 
 type MakeProvider = (options: ProviderOptions, env: Environment) => ExternalProvider
 
@@ -23,6 +25,11 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
     ...options,
     domain: required(env, 'AUTH0_DOMAIN', 'AUTH0_CLIENT_ID')
   }),
+  GITLAB: discovered('GITLAB', 'https://gitlab.com'),
+  KEYCLOAK: discovered('KEYCLOAK'),
+  OKTA: discovered('OKTA'),
+  COGNITO: discovered('COGNITO'),
+  SLACK: (options, env) => new SlackProvider({ ...options, team: settingOf('SLACK_TEAM', env) }),
   OIDC: (options, env) => new OidcProvider({
     ...options,
     name: required(env, 'OIDC_NAME', 'OIDC_CLIENT_ID'),
@@ -33,8 +40,10 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
 /**
  * Creates the providers whose client id and secret are set in the environment: `GOOGLE_CLIENT_ID`
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
- * `AUTH0_…` (and `AUTH0_DOMAIN`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order.
- * White space around a value is removed; an empty variable counts as not set.
+ * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
+ * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and
+ * `SLACK_TEAM`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space
+ * around a value is removed; an empty variable counts as not set.
  *
  * @param env variables by name; default `process.env`
  * @throws OptionsError naming a variable that is missing although a related one is set, or one with
@@ -48,6 +57,16 @@ export function providersFromEnv (env: Environment = process.env): ExternalProvi
     const clientSecret = required(env, secretSetting, idSetting)
     return [make({ clientId, clientSecret }, env)]
   })
+}
+
+/** A provider that takes nothing but its discovery document, which is below `{prefix}_ISSUER`. */
+function discovered (prefix: string, byDefault?: string): MakeProvider {
+  return (options, env) => {
+    const setting = `${prefix}_ISSUER`
+    const issuer = settingOf(setting, env) ?? byDefault ?? required(env, setting, `${prefix}_CLIENT_ID`)
+    const discoveryUrl = `${secureUrl(false)(issuer, setting).replace(/\/$/, '')}/.well-known/openid-configuration`
+    return new OidcProvider({ ...options, name: prefix.toLowerCase(), discoveryUrl })
+  }
 }
 
 function required (env: Environment, setting: string, other: string): string {

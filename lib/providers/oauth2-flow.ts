@@ -3,7 +3,7 @@ import { isPlainObject, isText } from '../claims.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { ApiError, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
-import type { AuthorizationRequest, UncheckedIdentity } from './provider.js'
+import type { AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
 /**
  * The provider's API, called with the access token of the user who signs in. An error that it
@@ -27,12 +27,21 @@ interface OAuth2FlowOptions extends FlowOptions {
 /** The flow of plain OAuth 2.0 with one provider. */
 export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    if (request.maxAge === undefined) return super.authorizationUrl(request)
-    throw unacceptable('maxAge of signInUrl cannot be checked: the provider issues no ID tokens')
+    const unchecked = (['maxAge', 'acrValues'] as const).find(name => request[name] !== undefined)
+    if (unchecked === undefined) return super.authorizationUrl(request)
+    throw unacceptable(`${unchecked} of signInUrl cannot be checked: the provider issues no ID tokens`)
   }
 
   protected override async server (): Promise<oauth.AuthorizationServer> {
     return this.options.server
+  }
+
+  /** Leaves an ID token out: nothing here would verify it. LinkedIn sends one with `openid`. */
+  protected override async tokensIn (
+    tokenResponse: Response, ...others: [oauth.AuthorizationServer, AuthorizationResponse]
+  ): Promise<oauth.TokenEndpointResponse> {
+    const { id_token: _, ...body } = Object(parsedJson(await tokenResponse.text()))
+    return super.tokensIn(new Response(JSON.stringify(body), tokenResponse), ...others)
   }
 
   protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {

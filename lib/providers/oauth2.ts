@@ -13,7 +13,7 @@ export type { ProviderApi } from './oauth2-flow.js'
 
 /** Options of an {@link OAuth2Provider}. */
 export interface OAuth2ProviderOptions
-  extends ProviderOptions, Pick<OidcProviderOptions, 'name' | 'allowInsecureRequests'> {
+  extends ProviderOptions, Pick<OidcProviderOptions, 'name' | 'withoutPkce' | 'allowInsecureRequests'> {
   /** The endpoint that the browser is redirected to (RFC 6749 section 3.1). */
   authorizationEndpoint: string
   /** The endpoint that exchanges a code for an access token (RFC 6749 section 3.2). */
@@ -47,7 +47,8 @@ export abstract class OAuth2Provider implements ExternalProvider {
       tokenEndpoint: httpsUrl,
       issuer: optional(text),
       conform: optional(callable<(response: Response) => Response | Promise<Response>>()),
-      clientAuthentication: optional(clientAuthenticationMethod, 'client_secret_post')
+      clientAuthentication: optional(clientAuthenticationMethod, 'client_secret_post'),
+      withoutPkce: optional(boolean, false)
     })
     this.name = checked.name
     const server = {

@@ -4,7 +4,7 @@ import { Once } from '../base/once.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
-import { unacceptable } from './failures.js'
+import { failure, unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
 import type {
@@ -85,8 +85,18 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.#maxAge(response) !== undefined)
     // An empty claim of the ID token must not hide the one of userinfo.
     const idToken = { ...presentClaims(claims), sub }
+    const signed = signedProofIn(idToken)
+    this.#assertContext(response, signed)
     const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-    return { identity: this.options.identityOf(profile, idToken), signed: signedProofIn(idToken) }
+    return { identity: this.options.identityOf(profile, idToken), signed }
+  }
+
+  /** Refuses another `acr` than one that was asked for: to a provider, `acr_values` is a wish. */
+  #assertContext ({ acrValues }: AuthorizationResponse, { acr }: AuthenticationContext): void {
+    const wanted = acrValues ?? this.options.authorizationParams.acr_values?.split(' ')
+    if (wanted === undefined || (acr !== null && wanted.includes(acr))) return
+    const message = `the acr of the ID token is ${acr ?? 'absent'}, expected ${wanted.join(' or ')}`
+    throw failure('access_denied', message, { isEveryday: acr !== null })
   }
 
   /** Seconds since the user authenticated at the provider at most; undefined without a limit. */

@@ -37,6 +37,11 @@ export interface OidcProviderOptions extends ProviderOptions {
   userinfo?: boolean | undefined
   /** Whether users can sign out at the provider too; needs a `dataSecret`; default false. */
   signOut?: boolean | undefined
+  /**
+   * Leaves PKCE out, for a provider that refuses a `code_verifier`; default false. A stolen code is
+   * then not bound to the browser that asked for it, except by the `nonce` of an ID token.
+   */
+  withoutPkce?: boolean | undefined
   /** Permits plain http, for development servers on this machine only; default false. */
   allowInsecureRequests?: boolean | undefined
 }
@@ -70,6 +75,7 @@ export class OidcProvider implements ExternalProvider {
       discoveryUrl: httpsUrl,
       issuer: optional(httpsUrl),
       clientAuthentication: optional(clientAuthenticationMethod),
+      withoutPkce: optional(boolean, false),
       userinfo: optional(boolean, true),
       signOut: optional(boolean, false)
     })

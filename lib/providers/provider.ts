@@ -16,6 +16,8 @@ export interface SignInParameters {
   maxAge?: number
   /** Scopes in addition to those of the provider class. */
   scopes?: readonly string[]
+  /** Authentication context classes, of which the class must find one in the signed `acr`. */
+  acrValues?: readonly string[]
 }
 
 /** An authorization request. `state`, `nonce` and `codeVerifier` are new and random each time. */

@@ -128,27 +128,27 @@ export async function linkIdentity (
   const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked
 
-  const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
+  const user = await accounts.findUser({ userId })
   if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
-  const present = links.find(({ provider }) => provider === identity.provider)
-  if (present === undefined) throw new AuthError('already_linked')
-  if (present.subject !== identity.subject) {
-    throw new AuthError('already_linked', {
-      message: 'Your account has another identity at this provider; unlink that one first.'
-    })
-  }
+  if (!await isLinkedTo(accounts, userId, identity)) throw new AuthError('already_linked')
   const written = await writeSignIn(accounts, { user, identity, joins: false }, outbox)
   if (written === null) throw new AuthError('unauthenticated')
   return null
 }
 
-/** Refuses an identity that cannot be linked to a user. */
-export async function assertLinkable (
+/** Whether a user has an identity; refuses one that cannot be linked to them: `already_linked`. */
+export async function isLinkedTo (
   accounts: Accounts, userId: string, { provider, subject }: ProviderIdentity
-): Promise<void> {
+): Promise<boolean> {
   const [owner, links] = await Promise.all([accounts.findUser({ provider, subject }), accounts.links(userId)])
-  const mayHave = owner === null ? !links.some(link => link.provider === provider) : owner.userId === userId
-  if (!mayHave) throw new AuthError('already_linked')
+  const present = links.find(link => link.provider === provider)
+  if (present !== undefined && present.subject !== subject) {
+    throw new AuthError('already_linked', {
+      message: 'Your account has another identity at this provider; unlink that one first.'
+    })
+  }
+  if (owner !== null && owner.userId !== userId) throw new AuthError('already_linked')
+  return present !== undefined
 }
 
 /**

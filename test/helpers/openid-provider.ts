@@ -15,6 +15,8 @@ export interface Account {
 export class OpenIdProvider {
   /** Who signs in there. */
   account: Account = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada', picture: 'https://id.example/ada.png' }
+  /** The authentication context class that it reports, if any. */
+  acr: string | undefined
   /** Whether that person consents. */
   consents = true
   /** Paths of the requests that came in. */
@@ -107,7 +109,9 @@ export async function startOpenIdProvider (t: Test, { redirectUris, client, conf
       if (!idp.consents) {
         await oidc.interactionFinished(request, response, { error: 'access_denied', error_description: 'the person said no' })
       } else if (prompt.name === 'login') {
-        await oidc.interactionFinished(request, response, { login: { accountId: idp.account.sub } })
+        await oidc.interactionFinished(request, response, {
+          login: { accountId: idp.account.sub, ...(idp.acr !== undefined && { acr: idp.acr }) }
+        })
       } else {
         const grant = (grantId !== undefined && await oidc.Grant.find(grantId)) || new oidc.Grant({
           accountId: session?.accountId,

@@ -1,7 +1,10 @@
 import t from 'tap'
-import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, providersFromEnv } from '../../lib/index.js'
+import {
+  Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SlackProvider, providersFromEnv
+} from '../../lib/index.js'
+import { checksFor } from './contract.js'
 
-const OIDC = { OIDC_NAME: 'keycloak', OIDC_DISCOVERY_URL: 'https://id.example/.well-known/openid-configuration' }
+const OIDC = { OIDC_NAME: 'company', OIDC_DISCOVERY_URL: 'https://id.example/.well-known/openid-configuration' }
 
 function pair (prefix: string): Record<string, string> {
   return { [`${prefix}_CLIENT_ID`]: `${prefix}-id`, [`${prefix}_CLIENT_SECRET`]: `${prefix}-secret` }
@@ -15,7 +18,12 @@ t.test('each pair of settings makes its provider', async t => {
     ['MICROSOFT', 'microsoft', MicrosoftProvider, {}],
     ['FACEBOOK', 'facebook', FacebookProvider, {}],
     ['AUTH0', 'auth0', Auth0Provider, { AUTH0_DOMAIN: 'tenant.eu.auth0.com' }],
-    ['OIDC', 'keycloak', OidcProvider, OIDC]
+    ['GITLAB', 'gitlab', OidcProvider, {}],
+    ['KEYCLOAK', 'keycloak', OidcProvider, { KEYCLOAK_ISSUER: 'https://id.example/realms/main' }],
+    ['OKTA', 'okta', OidcProvider, { OKTA_ISSUER: 'https://example.okta.com/' }],
+    ['COGNITO', 'cognito', OidcProvider, { COGNITO_ISSUER: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_a1B2c3D4e' }],
+    ['SLACK', 'slack', SlackProvider, {}],
+    ['OIDC', 'company', OidcProvider, OIDC]
   ] as const
   for (const [prefix, name, type, more] of cases) {
     const [provider, ...others] = providersFromEnv({ ...pair(prefix), ...more })
@@ -23,7 +31,7 @@ t.test('each pair of settings makes its provider', async t => {
     t.type(provider, type)
     t.strictSame(others, [])
   }
-  const all = Object.assign({ AUTH0_DOMAIN: 'tenant.eu.auth0.com', ...OIDC }, ...cases.map(([prefix]) => pair(prefix)))
+  const all = Object.assign({}, ...cases.map(([prefix, , , more]) => ({ ...pair(prefix), ...more })))
   t.strictSame(providersFromEnv(all).map(({ name }) => name), cases.map(([, name]) => name))
 })
 
@@ -42,6 +50,19 @@ t.test('MICROSOFT_TENANT is the tenant', async t => {
   t.throws(() => providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: 'contoso' }), { code: 'invalid_options', message: /tenant/ })
   t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: 'organizations' }).length, 1)
   t.equal(providersFromEnv({ ...pair('MICROSOFT'), MICROSOFT_TENANT: '' }).length, 1)
+})
+
+t.test('GITLAB_ISSUER is a host of one\'s own, and an issuer must be an https: URL', async t => {
+  const asked: string[] = []
+  t.intercept(globalThis, 'fetch', { value: async (url: string) => { asked.push(url); return Response.json({}) } })
+  for (const issuer of ['https://example.com/gitlab/', 'https://example.com/gitlab']) {
+    const [gitlab] = providersFromEnv({ ...pair('GITLAB'), GITLAB_ISSUER: issuer })
+    await t.rejects(async () => gitlab?.authorizationUrl(checksFor('gitlab')))
+  }
+  t.strictSame(new Set(asked), new Set(['https://example.com/gitlab/.well-known/openid-configuration']))
+  for (const issuer of ['example.okta.com', 'http://example.okta.com']) {
+    t.throws(() => providersFromEnv({ ...pair('OKTA'), OKTA_ISSUER: issuer }), { code: 'invalid_options', message: /^OKTA_ISSUER must be an https: URL/ })
+  }
 })
 
 t.test('blanks around a setting, as a file brings them along, are removed', async t => {
@@ -72,6 +93,10 @@ t.test('a setting without its other half is a mistake, and an empty one counts a
     [{ GITHUB_CLIENT_SECRET: 'the-secret' }, 'GITHUB_CLIENT_ID is not set, but GITHUB_CLIENT_SECRET is'],
     [{ ...pair('FACEBOOK'), FACEBOOK_CLIENT_SECRET: '' }, 'FACEBOOK_CLIENT_SECRET is not set, but FACEBOOK_CLIENT_ID is'],
     [pair('AUTH0'), 'AUTH0_DOMAIN is not set, but AUTH0_CLIENT_ID is'],
+    [pair('KEYCLOAK'), 'KEYCLOAK_ISSUER is not set, but KEYCLOAK_CLIENT_ID is'],
+    [pair('OKTA'), 'OKTA_ISSUER is not set, but OKTA_CLIENT_ID is'],
+    [pair('COGNITO'), 'COGNITO_ISSUER is not set, but COGNITO_CLIENT_ID is'],
+    [{ SLACK_CLIENT_ID: 'x' }, 'SLACK_CLIENT_SECRET is not set, but SLACK_CLIENT_ID is'],
     [{ ...pair('OIDC'), OIDC_NAME: 'x' }, 'OIDC_DISCOVERY_URL is not set, but OIDC_CLIENT_ID is'],
     [{ ...pair('OIDC'), ...OIDC, OIDC_NAME: '' }, 'OIDC_NAME is not set, but OIDC_CLIENT_ID is']
   ] as const) {

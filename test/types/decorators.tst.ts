@@ -173,8 +173,12 @@ describe('app.auth', () => {
       loginHint: 'ada@example.com',
       prompt: 'consent',
       maxAge: 60,
-      scopes: ['calendar'] as const
+      scopes: ['calendar'] as const,
+      acrValues: ['phr'],
+      link: true
     })
+    expect(auth.signInUrl).type.not.toBeCallableWith('google', { acrValues: 'phr' })
+    expect(auth.signInUrl).type.not.toBeCallableWith('google', { link: 'true' })
     expect(auth.signInUrl).type.toBeCallableWith('google', { loginHint: undefined })
     expect(auth.signInUrl).type.not.toBeCallableWith('google', { hint: 'ada@example.com' })
     expect(auth.signInUrl).type.not.toBeCallableWith('google', { maxAge: '60' })

@@ -4,7 +4,7 @@ import authPlugin, {
   type EndSessionRequest, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
-  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
+  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, SlackProvider, type UncheckedIdentity
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import type { ClientAuthentication, SignInParameters } from '../../lib/providers/provider.js'
@@ -69,6 +69,7 @@ describe('every provider', () => {
     expect<MicrosoftProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<FacebookProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<Auth0Provider>().type.toBeAssignableTo<ExternalProvider>()
+    expect<SlackProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<OidcProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<OAuth2Provider>().type.toBeAssignableTo<ExternalProvider>()
     expect(new GoogleProvider(client).name).type.toBe<string>()
@@ -116,7 +117,16 @@ describe('the provider class', () => {
     expect<Auth0Provider>().type.toBeAssignableTo<OidcProvider>()
   })
 
+  test('SlackProvider takes a workspace', () => {
+    expect(SlackProvider).type.toBeConstructableWith({ ...client, team: 'T0123ABCD' })
+    expect(SlackProvider).type.not.toBeConstructableWith({ ...client, team: ['T0123ABCD'] })
+    expect(SlackProvider).type.not.toBeConstructableWith({ ...client, withoutPkce: false })
+    expect<SlackProvider>().type.toBeAssignableTo<OidcProvider>()
+  })
+
   test('OidcProvider needs a name and a discovery URL', () => {
+    expect(OidcProvider).type.toBeConstructableWith({ ...oidc, withoutPkce: true })
+    expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, withoutPkce: 'yes' })
     expect(OidcProvider).type.toBeConstructableWith(oidc)
     expect(OidcProvider).type.toBeConstructableWith({ ...oidc, issuer: 'https://id.example', userinfo: false, allowInsecureRequests: true })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...client, name: 'company' })
@@ -184,6 +194,7 @@ describe('a subclass of OAuth2Provider', () => {
           issuer: 'https://forge.example',
           clientAuthentication: 'client_secret_basic',
           allowInsecureRequests: false,
+          withoutPkce: true,
           conform: answer => {
             expect(answer).type.toBe<Response>()
             return answer
@@ -256,7 +267,7 @@ describe('a provider of one\'s own', () => {
   })
 
   test('is given what ties an answer to its request, and what the application asks of it', () => {
-    expect<SignInParameters>().type.toBe<{ loginHint?: string, prompt?: string, maxAge?: number, scopes?: readonly string[] }>()
+    expect<SignInParameters>().type.toBe<{ loginHint?: string, prompt?: string, maxAge?: number, scopes?: readonly string[], acrValues?: readonly string[] }>()
     expect<AuthorizationRequest>().type.toBe<Flat<SignInParameters & { redirectUri: string, state: string, nonce: string, codeVerifier: string }>>()
     expect<AuthorizationResponse>().type.toBe<Flat<AuthorizationRequest & { parameters: URLSearchParams }>>()
   })
