@@ -41,11 +41,11 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 
 /**
  * Error codes with which the user, or the provider, refuses the sign-in: RFC 6749 section 4.1.2.1,
- * OpenID Connect Core 3.1.2.6, and `unauthorized`, with which a rule of Auth0 refuses it.
+ * OpenID Connect Core 3.1.2.6, `unauthorized` of a rule of Auth0, and the one of Apple.
  */
 const DENIALS: ReadonlySet<string> = new Set([
   'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required',
-  'unauthorized'
+  'unauthorized', 'user_cancelled_authorize'
 ])
 
 const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error'])
@@ -150,8 +150,8 @@ function detailOf (cause: unknown): string {
   return ''
 }
 
-/** Skips secrets of less than eight characters, which would match parts of ordinary words. */
-function redacted (text: string, secrets: readonly string[]): string {
+/** Leaves secrets of less than eight characters, which would match parts of ordinary words. */
+export function redacted (text: string, secrets: readonly string[]): string {
   const long = secrets.filter(secret => secret.length >= 8)
   return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)
 }
