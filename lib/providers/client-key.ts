@@ -27,7 +27,7 @@ export function valueOf (option: unknown): unknown {
 
 /** The error does not say what is wrong with the JWK: that could reveal a part of the key. */
 function imported (jwks: unknown, option: string) {
-  const [{ alg, kid, x5t, 'x5t#S256': x5tS256, ...key }] = [jwks].flat().map(Object)
+  const { alg, kid, x5t, 'x5t#S256': x5tS256, ...key } = Object([jwks].flat()[0])
   try {
     const imported = createPrivateKey({ key, format: 'jwk' })
     const header = { alg, typ: 'JWT', kid, x5t, 'x5t#S256': x5tS256 }

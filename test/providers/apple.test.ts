@@ -142,8 +142,7 @@ t.test('a key that is not a private key for P-256 is refused at the start, and n
   for (const key of wrong) {
     for (const privateKey of [key, () => key]) {
       try {
-        new AppleProvider({ ...options, privateKey: privateKey as string })
-        t.fail(String(key))
+        t.notOk(new AppleProvider({ ...options, privateKey: privateKey as string }), String(key))
       } catch (error) {
         t.match(error, { code: 'invalid_options', message: 'apple: privateKey must be the text of AuthKey_….p8, an EC P-256 private key in PEM' })
         t.equal((error as Error).cause, undefined)
