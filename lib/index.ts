@@ -41,6 +41,7 @@ export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, ExternalProvider, Identity,
   ProviderOptions, ProviderTokens, UncheckedIdentity
 } from './providers/provider.js'
+export { AppleProvider, type AppleProviderOptions } from './providers/apple.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
 export { FacebookProvider, type FacebookProviderOptions } from './providers/facebook.js'
 export { providersFromEnv } from './providers/from-env.js'
@@ -48,7 +49,7 @@ export { GitHubProvider, type GitHubProviderOptions } from './providers/github.j
 export { GoogleProvider, type GoogleProviderOptions } from './providers/google.js'
 export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/microsoft.js'
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
-export { OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
+export { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { SlackProvider, type SlackProviderOptions } from './providers/slack.js'
 export { type OpenapiComponents, openapiComponents } from './web/openapi.js'
 export type { AuthenticationState, Principal } from './session/record.js'

@@ -6,19 +6,21 @@ import { current } from '../current-user/current.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
+import { withParameter } from '../http/redirects.js'
 import type { SignedRequest } from '../http/signed-requests.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { Outbox } from '../mails/outbox.js'
 import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { Authentication, ExternalProvider } from '../providers/provider.js'
+import { WITHOUT_SESSION } from '../session/cookie.js'
 import { assertSessionActive } from '../session/lifecycle.js'
 import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
-import type { Act, Mounting } from '../web/act.js'
+import { type Act, type Mounting, pathOf } from '../web/act.js'
 import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember, undocumented
@@ -78,7 +80,23 @@ const callbackSchema = (provider: string) => ({
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
 })
 
-/** The two routes of each external provider. */
+/**
+ * How browsers post a response to the callback (OAuth 2.0 Form Post Response Mode). It is passed on
+ * to the GET of a redirect, with which they send cookies that are `SameSite=Lax`.
+ */
+const FORM_POST = {
+  schema: {
+    ...undocumented,
+    headers: { required: ['content-type'], properties: { 'content-type': { pattern: 'form-urlencoded *(;|$)' } } },
+    // A field that comes twice is a list.
+    body: { type: 'object', required: ['state'], additionalProperties: { type: 'string' } }
+  },
+  config: WITHOUT_SESSION,
+  bodyLimit: 16_384,
+  onRequest: refuseForeign
+} as const
+
+/** The routes of each external provider. */
 export const EXTERNAL_ACTS: readonly Act[] = [{
   when: ({ providers }) => providers.length > 0,
   mount (mounting) {
@@ -148,13 +166,19 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     return reply.redirect(pending.next, 302)
   })
 
+  const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
+  if (methods.includes('POST')) {
+    const options = { ...FORM_POST, preHandler: limits.callback, errorHandler }
+    scope.post(`/${name}/callback`, options, async ({ body }, reply) =>
+      reply.redirect(withResponse(pathOf(auth, `${name}/callback`), Object(body)), 303))
+  }
   scope.route({
-    method: scope.supportedMethods.filter(method => method !== 'GET'),
+    method: scope.supportedMethods.filter(method => !methods.includes(method)),
     url: `/${name}/callback`,
     schema: undocumented,
     errorHandler,
     async handler (_request, reply) {
-      reply.header('Allow', 'GET')
+      reply.header('Allow', methods.join(', '))
       throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
     }
   })
@@ -170,6 +194,15 @@ async function fail (
   const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
   const page = startedOn ?? auth.pages.login(request)
   return answerFailure(request, reply, error, { page, step, signInAt: provider })
+}
+
+/** Adds the fields of a response that providers read; Apple has `user`. */
+function withResponse (callback: string, body: Readonly<Record<string, string>>): string {
+  const fields = ['code', 'state', 'iss', 'error', 'user']
+  const url = fields.reduce((url, name) => body[name] ? withParameter(url, name, body[name]) : url, callback)
+  // Servers and proxies take 8 KB at least.
+  if (url.length > 8192) throw new AuthError('invalid_request')
+  return url
 }
 
 async function refuseForeign (request: FastifyRequest): Promise<void> {

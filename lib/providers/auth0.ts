@@ -1,10 +1,10 @@
-import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
+import { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { originOf, preset } from './provider-options.js'
 import type { EndSessionRequest, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link Auth0Provider}. */
-export interface Auth0ProviderOptions
-  extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests' | 'signOut'> {
+export type Auth0ProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential &
+Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests' | 'signOut'> & {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
 }

@@ -9,7 +9,8 @@ import type {
   Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
-export interface FlowOptions extends Complete<ProviderOptions>, ClientOptions, BackChannelOptions {
+export interface FlowOptions
+  extends Complete<Omit<ProviderOptions, 'clientSecret'>>, ClientOptions, BackChannelOptions {
   withoutPkce: boolean
 }
 
@@ -21,13 +22,13 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
   protected readonly options: Options
   protected readonly client: oauth.Client
   protected readonly http: BackChannel
-  readonly #credentials: ClientCredentials
+  protected readonly credentials: ClientCredentials
 
   constructor (options: Options) {
     this.options = options
     this.client = { client_id: options.clientId }
     this.http = backChannel(options)
-    this.#credentials = new ClientCredentials(options)
+    this.credentials = new ClientCredentials(options)
   }
 
   /** Returns the metadata: the same object each time, by which oauth4webapi caches the keys. */
@@ -68,14 +69,14 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
   /** Validates the authorization response, and sends the token request (RFC 6749 section 4.1.3). */
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {
     const { parameters, state, redirectUri, codeVerifier } = response
-    const sent = [...this.#credentials.secrets, codeVerifier, ...parameters.getAll('code')]
+    const sent = [codeVerifier, ...parameters.getAll('code')]
     try {
       const server = await this.server()
       // oauth4webapi ignores an empty iss when the metadata do not announce one.
       if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
       const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
       const verifier = this.options.withoutPkce ? oauth.nopkce : codeVerifier
-      const tokenResponse = await this.#credentials.authenticate(server, async authentication =>
+      const tokenResponse = await this.credentials.authenticate(server, sent, async authentication =>
         oauth.authorizationCodeGrantRequest(
           server, this.client, authentication, validated, redirectUri, verifier, this.http))
       const tokens = await this.tokensIn(tokenResponse, server, response)

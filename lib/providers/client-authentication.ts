@@ -1,6 +1,7 @@
-import type * as oauth from 'oauth4webapi'
+import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
-import { CHECK_SECRET, isOverload, unacceptable } from './failures.js'
+import type { ClientKey } from './client-key.js'
+import { CHECK_SECRET, isOverload, redacted, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { ClientAuthentication } from './provider.js'
 
@@ -9,42 +10,41 @@ const REFUSALS_OF_CLIENT: ReadonlySet<unknown> = new Set(['invalid_client', 'una
 
 export interface ClientOptions {
   clientId: string
-  clientSecret: string
+  clientSecret?: string | (() => string | Promise<string>)
+  clientKey?: () => ClientKey
+  assertionAudience?: 'issuer' | 'token_endpoint'
   /** The only method to use; default: chosen by the metadata, with a retry. */
-  clientAuthentication?: ClientAuthentication | undefined
+  clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined
 }
 
-/** Authenticates a client with a secret at the token endpoint (RFC 6749 section 2.3.1). */
+/** Authenticates a client by a secret (RFC 6749 section 2.3.1) or a key (RFC 7523 section 2.2). */
 export class ClientCredentials {
-  readonly #clientSecret: string
-  readonly #basic: string
-  readonly #fixed: ClientAuthentication | undefined
+  readonly #options: ClientOptions
   #preferred: ClientAuthentication = 'client_secret_basic'
 
-  constructor ({ clientId, clientSecret, clientAuthentication }: ClientOptions) {
-    this.#clientSecret = clientSecret
-    this.#basic = Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')
-    this.#fixed = clientAuthentication
-  }
-
-  /** The secret in the forms in which it is sent. */
-  get secrets (): string[] {
-    return [this.#clientSecret, this.#basic]
+  constructor (options: ClientOptions) {
+    this.#options = options
   }
 
   /**
-   * Sends the token request. When the method is a guess and the client is refused, tries the other
-   * method, and remembers that one if the client is accepted.
+   * Sends a request. When the method is a guess and the client is refused, tries the other method,
+   * and remembers that one if the client is accepted.
+   *
+   * @param sent receives the credentials in the forms in which they are sent
    */
   async authenticate (
-    server: oauth.AuthorizationServer, request: (authentication: oauth.ClientAuth) => Promise<Response>
+    server: oauth.AuthorizationServer,
+    sent: string[],
+    request: (authentication: oauth.ClientAuth) => Promise<Response>
   ): Promise<Response> {
     const [method, other] = this.#methods(server)
-    const first = await parsedTokenResponse(await request(this.#with(method)))
-    if (other === null || !REFUSALS_OF_CLIENT.has(first.body.error)) return first.response
+    const first = await parsedTokenResponse(await request(this.#with(method, sent)))
+    if (!REFUSALS_OF_CLIENT.has(first.body.error)) return first.response
+    if (this.#options.clientKey !== undefined) throw unacceptable(redacted(this.#refusalOfKey(first), sent))
+    if (other === null) return first.response
 
-    const { response, body } = await parsedTokenResponse(await request(this.#with(other)))
-    const hasTokens = response.status === 200 && isText(body.access_token)
+    const { response, body } = await parsedTokenResponse(await request(this.#with(other, sent)))
+    const hasTokens = response.ok && isText(body.access_token ?? body.request_uri)
     const isUsedUp = body.error === 'invalid_grant'
     // Any other answer does not say that the client was accepted: the secret may be wrong.
     if (hasTokens || isUsedUp) this.#preferred = other
@@ -57,8 +57,8 @@ export class ClientCredentials {
   }
 
   /** Returns the method to use, and the one to retry with: null when the first one is certain. */
-  #methods (server: oauth.AuthorizationServer): [ClientAuthentication, ClientAuthentication | null] {
-    if (this.#fixed !== undefined) return [this.#fixed, null]
+  #methods (server: oauth.AuthorizationServer): [string, ClientAuthentication | null] {
+    if (this.#options.clientAuthentication !== undefined) return [this.#options.clientAuthentication, null]
     const announced = server.token_endpoint_auth_methods_supported ?? []
     const [basic, post] = [announced.includes('client_secret_basic'), announced.includes('client_secret_post')]
     if (basic !== post) return [basic ? 'client_secret_basic' : 'client_secret_post', null]
@@ -67,15 +67,39 @@ export class ClientCredentials {
     return [this.#preferred, this.#preferred === 'client_secret_basic' ? 'client_secret_post' : 'client_secret_basic']
   }
 
-  #with (method: ClientAuthentication): oauth.ClientAuth {
-    return (_server, { client_id: clientId }, body, headers) => {
+  #with (method: string, sent: string[]): oauth.ClientAuth {
+    const { clientSecret, clientKey, assertionAudience } = this.#options
+    return async (server, client, body, headers) => {
+      if (clientKey !== undefined) {
+        const { key, header } = clientKey()
+        const modify: oauth.ModifyAssertionFunction = (assertionHeader, claims) => {
+          Object.assign(assertionHeader, header)
+          if (assertionAudience === 'token_endpoint') claims.aud = server.token_endpoint
+        }
+        await oauth.PrivateKeyJwt(key, { [oauth.modifyAssertion]: modify })(server, client, body, headers)
+        sent.push(...body.getAll('client_assertion'))
+        return
+      }
+      const secret = typeof clientSecret === 'function' ? await clientSecret() : clientSecret
+      if (!isText(secret)) throw unacceptable('the function clientSecret did not return a text')
+      const basic = Buffer.from(`${formEncoded(client.client_id)}:${formEncoded(secret)}`).toString('base64')
+      sent.push(secret, basic)
       if (method === 'client_secret_basic') {
-        headers.set('authorization', `Basic ${this.#basic}`)
+        headers.set('authorization', `Basic ${basic}`)
       } else {
-        body.set('client_id', clientId)
-        body.set('client_secret', this.#clientSecret)
+        oauth.ClientSecretPost(secret)(server, client, body, headers)
       }
     }
+  }
+
+  /** Says why a provider may refuse an assertion, which expires after a minute. */
+  #refusalOfKey ({ response: { headers }, body }: TokenResponse): string {
+    const skew = Math.round(Math.abs(Date.now() - Date.parse(headers.get('date') ?? '')) / 1000)
+    const audience = this.#options.assertionAudience === 'issuer' ? 'token_endpoint' : 'issuer'
+    const reason = `set assertionAudience to "${audience}" (${reasonOf(body)})`
+    if (skew > 30) return `set the clock of this machine, which differs by ${skew} seconds; else ${reason}`
+    if (/\baud/i.test(reasonOf(body))) return reason
+    return `register the public key of clientKey with the provider; if it has that, ${reason}`
   }
 }
 

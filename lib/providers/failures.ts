@@ -42,7 +42,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 
 /**
  * Error codes with which the user, or the provider, refuses the sign-in: RFC 6749 section 4.1.2.1,
- * OpenID Connect Core 3.1.2.6, `unauthorized` of a rule of Auth0, and those of LinkedIn.
+ * OpenID Connect Core 3.1.2.6, `unauthorized` of a rule of Auth0, those of Apple and LinkedIn.
  */
 const DENIALS: ReadonlySet<string> = new Set([
   'access_denied', 'consent_required', 'login_required', 'interaction_required', 'account_selection_required',
@@ -151,7 +151,7 @@ function detailOf (cause: unknown): string {
   return ''
 }
 
-/** Skips secrets of less than eight characters, which would match parts of ordinary words. */
+/** Leaves secrets of less than eight characters, which would match parts of ordinary words. */
 export function redacted (text: string, secrets: readonly string[]): string {
   const long = secrets.filter(secret => secret.length >= 8)
   return long.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), text)

@@ -1,6 +1,7 @@
 import { OptionsError } from '../errors.js'
 import { secureUrl } from '../http/secure-url.js'
 import { type Environment, settingOf } from '../settings.js'
+import { AppleProvider } from './apple.js'
 import { Auth0Provider } from './auth0.js'
 import { FacebookProvider } from './facebook.js'
 import { GitHubProvider } from './github.js'
@@ -42,21 +43,32 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
  * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
  * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and
- * `SLACK_TEAM`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. White space
- * around a value is removed; an empty variable counts as not set.
+ * `SLACK_TEAM`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. Last is Apple, with
+ * `APPLE_CLIENT_ID`, `APPLE_TEAM_ID`, `APPLE_KEY_ID` and `APPLE_PRIVATE_KEY`. White space around a
+ * value is removed; an empty variable counts as not set.
  *
  * @param env variables by name; default `process.env`
  * @throws OptionsError naming a variable that is missing although a related one is set, or one with
  *   quotes, blanks or control characters
  */
 export function providersFromEnv (env: Environment = process.env): ExternalProvider[] {
-  return Object.entries(PROVIDERS).flatMap(([prefix, make]) => {
+  return [...Object.entries(PROVIDERS).flatMap(([prefix, make]) => {
     const [idSetting, secretSetting] = [`${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`]
     if ((settingOf(idSetting, env) ?? settingOf(secretSetting, env)) === undefined) return []
     const clientId = required(env, idSetting, secretSetting)
     const clientSecret = required(env, secretSetting, idSetting)
     return [make({ clientId, clientSecret }, env)]
-  })
+  }), ...appleIn(env)]
+}
+
+/** Apple has a key in place of a secret; its blanks and line breaks are those of PEM. */
+function appleIn ({ APPLE_PRIVATE_KEY: pem = '', ...env }: Environment): ExternalProvider[] {
+  const settings = { ...env, APPLE_PRIVATE_KEY: pem.trim() && 'set' }
+  const names = ['APPLE_CLIENT_ID', 'APPLE_TEAM_ID', 'APPLE_KEY_ID', 'APPLE_PRIVATE_KEY']
+  const present = names.find(name => settingOf(name, settings) !== undefined)
+  if (present === undefined) return []
+  const [clientId = '', teamId = '', keyId = ''] = names.map(name => required(settings, name, present))
+  return [new AppleProvider({ clientId, teamId, keyId, privateKey: pem })]
 }
 
 /** A provider that takes nothing but its discovery document, which is below `{prefix}_ISSUER`. */

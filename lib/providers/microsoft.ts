@@ -3,13 +3,13 @@ import { OptionsError } from '../errors.js'
 import { UUID } from '../base/uuid.js'
 import { mustBe } from '../option-checks.js'
 import { unacceptable } from './failures.js'
-import { OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
+import { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link MicrosoftProvider}. */
-export interface MicrosoftProviderOptions
-  extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication' | 'signOut'> {
+export type MicrosoftProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential &
+Pick<OidcProviderOptions, 'clientAuthentication' | 'signOut'> & {
   /**
    * `common` (work, school and personal accounts; the default), `organizations` (no personal
    * accounts), or the GUID of one tenant.
@@ -48,7 +48,9 @@ export class MicrosoftProvider extends OidcProvider {
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
       issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo has neither tid nor oid, and Microsoft recommends the ID token.
-      userinfo: false
+      userinfo: false,
+      // The issuer of many tenants is a template.
+      assertionAudience: 'token_endpoint' as const
     }, { clientAuthentication: 'client_secret_post' }, options))
     if (options.scopes?.includes('profile') === false) {
       throw new OptionsError('microsoft: scopes must contain "profile": without it the ID token has no oid')

@@ -4,7 +4,7 @@ import { Once } from '../base/once.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
-import { failure, unacceptable } from './failures.js'
+import { failure, providerFailure, unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
 import type {
@@ -19,6 +19,7 @@ export type OidcProfile = Record<string, unknown> & {
 
 interface OidcFlowOptions extends FlowOptions, DiscoveryOptions {
   userinfo: boolean
+  responseMode?: 'form_post'
   identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 }
 
@@ -37,7 +38,26 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const url = await super.authorizationUrl(request)
     url.searchParams.set('nonce', request.nonce)
-    return url
+    if (this.options.responseMode !== undefined) url.searchParams.set('response_mode', this.options.responseMode)
+    return this.#pushed(url)
+  }
+
+  /** Pushes the authorization request where the provider takes no other (RFC 9126 section 5). */
+  async #pushed (url: URL): Promise<URL> {
+    const server = await this.server()
+    if (server.require_pushed_authorization_requests !== true) return url
+    const sent: string[] = []
+    try {
+      const response = await this.credentials.authenticate(server, sent, async authentication =>
+        oauth.pushedAuthorizationRequest(server, this.client, authentication, url.searchParams, this.http))
+      const { request_uri: uri } = await oauth.processPushedAuthorizationResponse(server, this.client, response)
+      const reference = new URL(String(server.authorization_endpoint))
+      reference.searchParams.set('client_id', this.client.client_id)
+      reference.searchParams.set('request_uri', uri)
+      return reference
+    } catch (error) {
+      throw providerFailure(error, sent)
+    }
   }
 
   /** Builds the logout request (OpenID Connect RP-Initiated Logout 1.0 section 2). */

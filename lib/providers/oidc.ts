@@ -1,19 +1,32 @@
+import type { JWK } from 'jose'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
 import { secureUrl } from '../http/secure-url.js'
-import { boolean, optional } from '../option-checks.js'
+import { boolean, oneOf, optional } from '../option-checks.js'
+import { clientKeyOption } from './client-key.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
   ExternalProvider, ProviderOptions, UncheckedIdentity
 } from './provider.js'
-import { checkedProviderOptions, clientAuthenticationMethod } from './provider-options.js'
+import { checkedProviderOptions, secretOption } from './provider-options.js'
 
 export type { OidcProfile } from './oidc-flow.js'
 
+/** What a client authenticates with: a secret, or a key whose public part the provider has. */
+export type ClientCredential = {
+  /** The secret that the provider issued, or a function that returns the present one. */
+  clientSecret: string | (() => string | Promise<string>)
+  clientKey?: undefined
+} | {
+  clientSecret?: undefined
+  /** A private JWK with its `alg`, several of which the first signs, or a function for them. */
+  clientKey: JWK | readonly JWK[] | (() => JWK | readonly JWK[])
+}
+
 /** Options of an {@link OidcProvider}. */
-export interface OidcProviderOptions extends ProviderOptions {
+export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential & {
   /** The URL segment of the provider's routes. */
   name: string
   /**
@@ -32,7 +45,11 @@ export interface OidcProviderOptions extends ProviderOptions {
    * Default: the only method that the metadata allow, else `client_secret_basic` with one retry by
    * `client_secret_post` after `invalid_client`; the method that worked is remembered.
    */
-  clientAuthentication?: ClientAuthentication | undefined
+  clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined
+  /** Whom the assertions that `clientKey` signs name as audience; default the issuer. */
+  assertionAudience?: 'issuer' | 'token_endpoint' | undefined
+  /** `form_post`: browsers post the response to the callback; default they are redirected to it. */
+  responseMode?: 'form_post' | undefined
   /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
   /** Whether users can sign out at the provider too; needs a `dataSecret`; default false. */
@@ -61,6 +78,7 @@ export class OidcProvider implements ExternalProvider {
   /** True for OpenID providers in general; classes of providers that ignore `max_age` say false. */
   readonly provesAuthTime: boolean = true
   readonly signOut: boolean
+  readonly responseMode: 'form_post' | undefined
   readonly #flow: Once<OidcFlow>
 
   /**
@@ -69,12 +87,17 @@ export class OidcProvider implements ExternalProvider {
    * @throws OptionsError naming the option
    */
   constructor (options: OidcProviderOptions) {
+    const hasKey = options.clientKey !== undefined || options.clientAuthentication === 'private_key_jwt'
     const httpsUrl = secureUrl(options.allowInsecureRequests === true)
     const { discoveryUrl, issuer, ...checked } = checkedProviderOptions(options, ['openid', 'email', 'profile'], {
       allowInsecureRequests: optional(boolean, false),
       discoveryUrl: httpsUrl,
       issuer: optional(httpsUrl),
-      clientAuthentication: optional(clientAuthenticationMethod),
+      clientSecret: hasKey ? optional(secretOption) : secretOption,
+      clientKey: hasKey ? clientKeyOption : optional(clientKeyOption),
+      clientAuthentication: optional(oneOf('client_secret_basic', 'client_secret_post', 'private_key_jwt')),
+      assertionAudience: optional(oneOf('issuer', 'token_endpoint'), 'issuer'),
+      responseMode: optional(oneOf('form_post')),
       withoutPkce: optional(boolean, false),
       userinfo: optional(boolean, true),
       signOut: optional(boolean, false)
@@ -93,6 +116,7 @@ export class OidcProvider implements ExternalProvider {
 
     this.name = name
     this.signOut = checked.signOut
+    this.responseMode = checked.responseMode
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
       const { OidcFlow } = await import('./oidc-flow.js')

@@ -36,7 +36,7 @@ const commonOptions = (scopes: readonly string[]) => ({
 
 /** Checks the options of a provider class: those of every class, and its own by a table. */
 export function checkedProviderOptions<Own extends Checks> (
-  { name, ...options }: ProviderOptions & { name: string }, scopes: readonly string[], own: Own
+  { name, ...options }: Omit<ProviderOptions, 'clientSecret'> & { name: string }, scopes: readonly string[], own: Own
 ) {
   assertProviderName(name)
   const common = commonOptions(scopes)
@@ -45,6 +45,10 @@ export function checkedProviderOptions<Own extends Checks> (
     `expected one of ${Object.keys(common).join(', ')}, or one that only this provider has`)
   return { name, ...checkedMembers(options, checks, `${name}: `) }
 }
+
+/** The client secret, or a function that returns it. */
+export const secretOption: Check<string | (() => string | Promise<string>)> = (value, option) =>
+  typeof value === 'function' ? callable<() => string>()(value, option) : issued('client secret')(value, option)
 
 /** An absent value usually comes from an environment variable that is not set. */
 function issued (what: string): Check<string> {

@@ -121,6 +121,12 @@ export interface ExternalProvider {
   readonly signOut?: boolean
 
   /**
+   * `form_post`: browsers post the response to the callback, as {@link authorizationUrl} asks for;
+   * {@link authenticate} receives its `code`, `state`, `iss`, `error` and `user` as parameters.
+   */
+  readonly responseMode?: 'form_post' | undefined
+
+  /**
    * Returns the authorization request, which the browser is redirected to (RFC 6749 section 4.1.1).
    *
    * @throws AuthError `provider_unavailable`, `provider_error`

@@ -56,6 +56,16 @@ function cookiesIn ({ headers: { cookie = '' }, server }: FastifyRequest): Array
   return cookie.split(';').flatMap(pair => Object.entries(server.parseCookie(pair)))
 }
 
+/**
+ * The config of a route to which pages of other sites send: its requests have no session. Browsers
+ * withhold cookies that are `SameSite=Lax` there, so the cookie of a new one would replace theirs.
+ */
+export const WITHOUT_SESSION: object = { svcAuth: 'without session' }
+
+export function isWithoutSession ({ routeOptions }: FastifyRequest): boolean {
+  return Object(routeOptions.config).svcAuth !== undefined
+}
+
 const warned = new WeakSet<object>()
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
-import { sessionCookieName } from './cookie.js'
+import { isWithoutSession, sessionCookieName } from './cookie.js'
 import { ExpressSessions } from './express-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
 import { isOutgrown, keepEnd, restoreLifetime } from './lifetime.js'
@@ -151,7 +151,8 @@ export class RequestSessions implements CallbackStore {
  * application saves it as it is.
  */
 export function watchSession (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
-  if (isInStore(request)) sessionsOf(request)
+  if (isWithoutSession(request)) Reflect.set(request, 'session', {})
+  else if (isInStore(request)) sessionsOf(request)
   done()
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, Session, onRequestHookHandler } from 'fastify'
 import { OptionsError } from '../errors.js'
 import type { EntryKey } from '../store/one-time-entries.js'
-import { cookiesNamed, unsigned, warnOfSeveral } from './cookie.js'
+import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookie.js'
 import { principalIn } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
 import type { OwnSession } from './session-options.js'
@@ -31,6 +31,7 @@ export function chooseCookie (
 ): onRequestHookHandler {
   const start = `${name}=`
   return (request, _reply, done) => {
+    if (isWithoutSession(request)) [request.cookies, request.headers.cookie] = [{}, '']
     const { cookie = '' } = request.headers
     if (cookie.indexOf(start, cookie.indexOf(start) + 1) === -1) done()
     else choose(request).then(() => { done() }, done)

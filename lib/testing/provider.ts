@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import type { LightMyRequestResponse } from 'fastify'
 import { type CryptoKey, type JWK, SignJWT, exportJWK, generateKeyPair } from 'jose'
 import { OidcProvider, type OidcProviderOptions } from '../providers/oidc.js'
+import type { ProviderOptions } from '../providers/provider.js'
 import { cookiesAfter } from './cookies.js'
 import type { SignedInHeaders, TestedApp } from './signed-in.js'
 
@@ -103,7 +104,7 @@ export class TestProvider {
   }
 
   /** Makes the object for the application's option `providers`; `options` replace the defaults. */
-  provider (options: Partial<OidcProviderOptions> = {}): OidcProvider {
+  provider (options: Partial<Omit<OidcProviderOptions, 'clientKey'> & ProviderOptions> = {}): OidcProvider {
     return new OidcProvider({
       name: this.name,
       discoveryUrl: this.discoveryUrl,

@@ -7,7 +7,7 @@ import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
 import { corsWarning } from '../http/cors.js'
 import type { Site } from '../http/site.js'
-import { warnOfPlainHttp } from '../session/cookie.js'
+import { isWithoutSession, warnOfPlainHttp } from '../session/cookie.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
 
@@ -84,6 +84,7 @@ function constant (schema: object): object {
 /** Checks the requests to the routes of a scope before their handlers run. */
 export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('onRequest', async request => {
+    if (isWithoutSession(request)) return
     site.refuseCrossOrigin(request)
     // @fastify/session gives none to another spelling of the path of its cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import { type CryptoKey, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
-import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { OidcProvider, type OidcProviderOptions, type ProviderOptions } from '../../lib/index.js'
 import type { ClientAuthentication } from '../../lib/providers/provider.js'
 import { listen } from '../helpers/loopback.js'
 import { AuthorizationCodes, formOf } from './authorization-codes.js'
@@ -57,7 +57,7 @@ export class FakeOpenIdProvider {
     }
   }
 
-  provider (options: Partial<OidcProviderOptions> = {}): OidcProvider {
+  provider (options: Partial<Omit<OidcProviderOptions, 'clientKey'> & ProviderOptions> = {}): OidcProvider {
     return new OidcProvider({
       name: 'fake',
       discoveryUrl: `${this.issuer}/.well-known/openid-configuration`,

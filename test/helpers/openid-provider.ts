@@ -3,7 +3,7 @@ import { type IncomingMessage, createServer, get } from 'node:http'
 import { createServer as createSecureServer, get as getSecurely } from 'node:https'
 import Provider, { type ClientMetadata, type Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
-import { OidcProvider, type OidcProviderOptions } from '../../lib/index.js'
+import { OidcProvider, type OidcProviderOptions, type ProviderOptions } from '../../lib/index.js'
 import { listen } from './loopback.js'
 
 export interface Account {
@@ -33,7 +33,7 @@ export class OpenIdProvider {
     this.certificate = certificate
   }
 
-  provider (options: Partial<OidcProviderOptions> = {}): OidcProvider {
+  provider (options: Partial<Omit<OidcProviderOptions, 'clientKey'> & ProviderOptions> = {}): OidcProvider {
     return new OidcProvider({
       name: 'dev',
       discoveryUrl: `${this.issuer}/.well-known/openid-configuration`,

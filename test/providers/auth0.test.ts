@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap'
-import { Auth0Provider, OidcProvider } from '../../lib/index.js'
+import { Auth0Provider, type Auth0ProviderOptions, OidcProvider, type ProviderOptions } from '../../lib/index.js'
 import { Auth0StandIn } from '../fakes/auth0.js'
 import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { BASE_URL, appWith, checksFor, errorsIn, failurePage, providerContract, signIn } from './contract.js'
 
-type Options = Partial<ConstructorParameters<typeof Auth0Provider>[0]>
+type Options = Partial<Omit<Auth0ProviderOptions, 'clientKey'> & ProviderOptions>
 
 const DOMAIN = 'tenant.eu.auth0.com'
 const CLAIMS = {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
+import { type AuthPluginOptions, GoogleProvider, MicrosoftProvider, type MicrosoftProviderOptions, type ProviderOptions } from '../../lib/index.js'
 import { GoogleStandIn } from '../fakes/google.js'
 import { CONTOSO, FABRIKAM, MicrosoftStandIn, PERSONAL, PERSONAL_KEY } from '../fakes/microsoft.js'
 import { Browser } from '../helpers/browser.js'
@@ -7,7 +7,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { isThorough, some } from '../helpers/thorough.js'
 import { appWith, checksFor, errorsIn, failurePage, providerContract, signIn, storeWith } from './contract.js'
 
-type Options = Partial<ConstructorParameters<typeof MicrosoftProvider>[0]>
+type Options = Partial<Omit<MicrosoftProviderOptions, 'clientKey'> & ProviderOptions>
 
 const HOST = 'login.microsoftonline.com'
 const OID = '1d5b7e90-6c2a-4f18-8e3b-a94c07d652f1'
