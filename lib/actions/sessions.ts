@@ -19,7 +19,9 @@ const route = {
   answers: {
     200: {
       description: 'With `provider`: the URL of the sign-out there, or a page that opens it',
-      content: { 'application/json': { schema: { properties: { url: { type: 'string' } } } }, 'text/html': { schema: {} } }
+      content: {
+        'application/json': { schema: { properties: { url: { type: 'string' } } } }, 'text/html': { schema: {} }
+      }
     },
     204: done
   },
