@@ -190,6 +190,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         issuer: 'what precedes /.well-known',
         clientAuthentication: nothing,
         userinfo: oidc('userinfo'),
+        signOut: oidc('signOut'),
         withoutPkce: oidc('withoutPkce'),
         allowInsecureRequests: oidc('allowInsecureRequests')
       }
@@ -248,7 +249,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     session: { secret: SESSION_SECRET },
     dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
-    providers: [new GitHubProvider(CLIENT)],
+    providers: [Object.assign(new GitHubProvider(CLIENT), { signOut: true, endSessionUrl: async () => null })],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, signInByMail: true, registration: { verify: 'first' } }),
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
