@@ -8,6 +8,7 @@ import { endSessionOfUser, isSessionOf } from '../sign-in/user-sessions.js'
 import type { Act } from '../web/act.js'
 import { type Form, form } from '../web/form.js'
 import { checkbox, isChecked } from '../web/schema-parts.js'
+import { readSession } from './read-session.js'
 
 const route = {
   summary: 'Sign out',
@@ -50,8 +51,8 @@ const endListedSession = form({
   if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
 })
 
-/** What ends sessions, in the order of the document. */
-export const SESSION_ACTS: readonly Act[] = [logout, revoke, endListedSession]
+/** What reads and ends sessions, in the order of the document. */
+export const SESSION_ACTS: readonly Act[] = [readSession, logout, revoke, endListedSession]
 
 async function endSessions (
   auth: AuthContext, { request, reply, fields: { everywhere } }: Form<{ everywhere?: boolean | string }>

@@ -114,6 +114,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/local/change-email/confirm', 'authLocalChangeEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
+    ['get /auth/session', 'authSession', '200 503 4XX 5XX'],
     ['post /auth/logout', 'authLogout', '204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/sessions/end', 'authLocalEndSession', '204 303 400 401 403 404 501 503 4XX 5XX']
@@ -202,6 +203,7 @@ t.test('routes say what they ask for, once the application declares the security
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
     'get /.well-known/change-password': [],
     ...open,
+    'get /auth/session': [{}, { session: [] }],
     'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],
@@ -275,7 +277,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 25)
+  t.equal(operations.length, 26)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
