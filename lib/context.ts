@@ -89,6 +89,11 @@ export function hasPasswords ({ local }: AuthContext): boolean {
   return local?.hasPasswords === true
 }
 
+/** Whether users register by a password. */
+export function canRegister (auth: AuthContext): boolean {
+  return hasPasswords(auth) && auth.local?.registration != null
+}
+
 /** Whether users sign in by mail. */
 export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
   return mailer !== null && local?.signInByMail != null

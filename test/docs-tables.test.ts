@@ -25,7 +25,7 @@ const README = DOCS.page('README.md')
 const CLIENT = { clientId: 'an-id', clientSecret: 'a secret' }
 
 /** The sources of the entry points, by what an application imports. */
-const ENTRY_POINTS = Object.keys(PACKAGE.exports).filter(path => path !== './package.json').map(path => ({
+const ENTRY_POINTS = Object.keys(PACKAGE.exports).filter(path => !path.endsWith('.json')).map(path => ({
   name: path.replace('.', 'fastify-svc-auth'),
   source: join(ROOT, 'lib', `${path === '.' ? 'index' : path}.ts`)
 }))

@@ -33,8 +33,6 @@ export async function buildApi ({ url, front, providers, sendMail }: ApiOptions)
     reauthenticatePage: `${front}/confirm`
   })
 
-  app.get('/providers', async () => app.authProviders)
-  app.get('/me', { preHandler: app.auth.requireUser }, async request => app.auth.user(request))
   app.get('/report', { preHandler: app.auth.requireUser }, async request => `For ${app.auth.user(request).userId}`)
   return app
 }

@@ -16,6 +16,10 @@ export function buildFront ({ api }: { api: string }): FastifyInstance {
   server.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
 
   const file = async (name: string): Promise<Buffer> => readFile(new URL(`public${name}`, import.meta.url))
+  // A front end that is built has it in its bundle.
+  server.get('/openapi-fetch.js', async (_request, reply) => {
+    return reply.type('text/javascript; charset=utf-8').send(await readFile(new URL(import.meta.resolve('openapi-fetch'))))
+  })
   for (const [path, type] of Object.entries(FILES)) {
     server.get(path, async (_request, reply) => reply.type(type).send(await file(path)))
   }

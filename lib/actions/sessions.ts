@@ -8,6 +8,7 @@ import { endSessionOfUser, isSessionOf } from '../sign-in/user-sessions.js'
 import type { Act } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
 import { checkbox, done, isChecked } from '../web/schema-parts.js'
+import { readSession } from './read-session.js'
 
 const route = {
   summary: 'Sign out',
@@ -67,8 +68,8 @@ const signedOut: Act = {
   mount: async mounting => (await import('./provider-sign-out.js')).mountSignedOut(mounting)
 }
 
-/** What ends sessions, in the order of the document. */
-export const SESSION_ACTS: readonly Act[] = [logout, revoke, signedOut, endListedSession]
+/** What reads and ends sessions, in the order of the document. */
+export const SESSION_ACTS: readonly Act[] = [readSession, logout, revoke, signedOut, endListedSession]
 
 async function endSessions (
   auth: AuthContext, form: Form<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>

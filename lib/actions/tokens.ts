@@ -1,8 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { hasLocal } from '../context.js'
 import { issueToken, verifyToken } from '../current-user/user-tokens.js'
 import type { Act } from '../web/act.js'
-import { allowCaching, answerFailure } from '../web/answers.js'
+import { allowCaching, answerWithStatus } from '../web/answers.js'
 import { FORM_OR_JSON, type SchemaTypes, operation } from '../web/schema-parts.js'
 
 const issueSchema = operation({
@@ -98,8 +97,3 @@ const publishKeys: Act = {
 
 /** What issues and verifies tokens, in the order of the document. */
 export const TOKEN_ACTS: readonly Act[] = [issue, verify, publishKeys]
-
-/** Answers with the status and a JSON body to every client: these routes are for scripts. */
-function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return answerFailure(request, reply, error, { page: null })
-}

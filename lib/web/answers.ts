@@ -47,6 +47,11 @@ export function answerFailure (
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 
+/** Answers with the status and a JSON body to every client: for routes that only scripts ask. */
+export function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return answerFailure(request, reply, error, { page: null })
+}
+
 /** Lets caches keep an answer, but no error and no response that sets the cookie of a session. */
 export function allowCaching (reply: FastifyReply, cacheControl: string): void {
   if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', cacheControl)

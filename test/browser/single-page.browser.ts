@@ -159,7 +159,7 @@ t.test('attacks 22, 26 and 38: a third origin of the site can do none of this', 
   await server.listen({ host: 'localhost', port })
 
   await page.goto(third)
-  const read: string = await page.evaluate(`fetch('${url}/me', { credentials: 'include' }).then(() => 'read', () => 'not read')`)
+  const read: string = await page.evaluate(`fetch('${url}/auth/session', { credentials: 'include' }).then(() => 'read', () => 'not read')`)
   t.equal(read, 'not read')
   const [answer] = await Promise.all([page.waitForResponse(`${url}/auth/logout`), page.getByRole('button', { name: 'leave' }).click()])
   t.equal(answer.headers().location, `${front}/?error=cross_origin`)

@@ -1,14 +1,29 @@
 /**
  * What a user gets: packs the library, lets two linters look at the tarball, installs it in an empty TypeScript project, compiles a small
- * strict application without skipLibCheck, and runs it as ES module and as CommonJS; then does there what docs/migrations.md says about
+ * strict application without skipLibCheck, and runs it as ES module, as CommonJS and without rights; then does there what docs/migrations.md says about
  * migrations, on both databases, and runs the numbered examples.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
+import { chmod, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { copyExamples, runExamples } from './examples.mjs'
 import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteDatabase } from './migrations.mjs'
 import { withDatabases } from './postgres.mjs'
 import { ROOT, run, withProject } from './project.mjs'
+
+/** Runs an application as docs/deployment.md has it in a container: as a user who reads it, and writes one folder. */
+async function runRestricted (project, app) {
+  const data = project.path('data')
+  await mkdir(data)
+  await chmod(project.path('.'), 0o755)
+  await chmod(data, 0o777)
+  // Node.js 25 asks for the network too.
+  const network = process.allowedNodeEnvironmentFlags.has('--allow-net') ? ['--allow-net'] : []
+  const permissions = [`--allow-fs-read=${project.path('.')}`, `--allow-fs-write=${data}`, '--allow-addons', ...network]
+  const nobody = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {}
+  return project.run(process.execPath, ['--permission', ...permissions, app], { env: { LOCAL_AUTH_DB: join(data, 'users.db') }, ...nobody })
+}
 
 await withProject(async project => {
   console.log((await run('npx', ['publint', 'run', project.tarball, '--strict'], { cwd: ROOT })).trim())
@@ -20,6 +35,7 @@ await withProject(async project => {
   await project.compile('.')
   assert(!existsSync(project.path('node_modules', 'drizzle-orm')), 'the store has its own copy of Drizzle')
   for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) console.log((await project.run('node', [app])).trim())
+  console.log(`restricted: ${(await runRestricted(project, 'app.js')).trim()}`)
 
   await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3', 'nodemailer', '@types/nodemailer')
   console.log((await project.run('node', ['schemas.cjs'])).trim())

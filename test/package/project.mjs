@@ -61,8 +61,8 @@ class Project {
   }
 
   /** Runs a command in a folder of the project, and resolves to what it prints. */
-  run (command, args, { folder = '.', env = {} } = {}) {
-    return run(command, args, { cwd: this.path(folder), env })
+  run (command, args, { folder = '.', ...options } = {}) {
+    return run(command, args, { cwd: this.path(folder), ...options })
   }
 }
 
@@ -81,9 +81,9 @@ async function packInto (folder) {
 }
 
 /** Runs a command, and resolves to what it prints. A failure says all of that, and the warnings. */
-export function run (command, args, { cwd, env = {} }) {
+export function run (command, args, { cwd, env = {}, ...as }) {
   return new Promise((resolve, reject) => {
-    const child = execFile(command, args, { cwd, env: { ...process.env, NODE_ENV: 'test', ...env }, maxBuffer: Infinity }, (error, stdout, stderr) => {
+    const child = execFile(command, args, { ...as, cwd, env: { ...process.env, NODE_ENV: 'test', ...env }, maxBuffer: Infinity }, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout)
       reject(new Error(`${command} ${args.join(' ')}\n${stdout}\n${stderr}`))
     })

@@ -114,6 +114,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/local/change-email/confirm', 'authLocalChangeEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/change-email/confirm', 'authLocalChangeEmailConfirm', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/delete-account', 'authLocalDeleteAccount', '204 303 400 401 403 409 429 503 4XX 5XX'],
+    ['get /auth/session', 'authSession', '200 503 4XX 5XX'],
     ['post /auth/logout', 'authLogout', '200 204 303 400 403 503 4XX 5XX'],
     ['post /auth/local/revoke', 'authLocalRevoke', '200 204 303 400 403 503 4XX 5XX'],
     ['get /auth/my-second/signed-out', 'authMySecondSignedOut', '302 4XX 5XX'],
@@ -203,6 +204,7 @@ t.test('routes say what they ask for, once the application declares the security
   t.strictSame(await securityWith({ securitySchemes: openapiComponents.securitySchemes }), {
     'get /.well-known/change-password': [],
     ...open,
+    'get /auth/session': [{}, { session: [] }],
     'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],

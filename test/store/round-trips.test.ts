@@ -35,6 +35,7 @@ const ASKS: Record<string, readonly string[]> = {
   'by a sign-in with a password': ['attempts and the credential', 'the session'],
   'by a sign-in with a password in the session of a user': ['the session', 'attempts and the credential', 'the new session'],
   'by a guard': ['the session and its user'],
+  'by a front end that reads the session': ['the session and its user'],
   'by the issue of a token': ['the session, its user and the claims'],
   'by a page that writes into the session': ['the session', 'the data'],
   'by a sign-out': ['the session', 'its end']
@@ -240,6 +241,7 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
     'by a sign-in with a password': async () => { letIn(await new Browser(app).post('/auth/local/login', ADA)) },
     'by a sign-in with a password in the session of a user': async () => { letIn(await browser.post('/auth/local/login', ADA)) },
     'by a guard': async () => { letIn(await browser.get('/guarded')) },
+    'by a front end that reads the session': async () => { letIn(await browser.get('/auth/session')) },
     'by the issue of a token': async () => { letIn(await browser.post('/auth/local/token')) },
     'by a page that writes into the session': async () => { letIn(await browser.post('/visits')) },
     'by a sign-out': async () => { letIn(await signedIn.pop()?.post('/auth/logout') ?? await browser.get('/missing')) }

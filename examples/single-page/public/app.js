@@ -1,16 +1,17 @@
 /** The front end: what is in index.html, filled in by what the API on another origin answers. */
 /* global history, location */
+import createClient from '/openapi-fetch.js'
 
 const { api } = await (await fetch('/api.json')).json()
 const home = `${location.origin}/`
 
-/** Asks the API as the user of the session, whose cookie the browser keeps for the origin of the API. */
-async function ask (path, body) {
-  const sent = body && { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }
-  const response = await fetch(api + path, { credentials: 'include', ...sent })
-  const text = await response.text()
-  return { isDone: response.ok, answer: text === '' ? null : JSON.parse(text) }
-}
+/**
+ * Asks the API as the user of the session, whose cookie the browser keeps for the origin of the API. The types are made of the
+ * document that the package ships: npx openapi-typescript node_modules/fastify-svc-auth/dist/openapi.json -o auth.d.ts
+ *
+ * @type {import('openapi-fetch').Client<import('./auth.js').paths>}
+ */
+const auth = createClient({ baseUrl: api, credentials: 'include' })
 
 function say (role, sentence) {
   const place = document.querySelector(`[role="${role}"]`)
@@ -20,24 +21,24 @@ function say (role, sentence) {
 
 /** Shows the view of the path; at any other path that of a user or a visitor. */
 async function show () {
-  const { isDone: isUser, answer } = await ask('/me')
-  const template = document.getElementById(location.pathname) ?? document.getElementById(isUser ? 'user' : 'visitor')
+  const { data: session, error } = await auth.GET('/auth/session')
+  if (session === undefined) return say('alert', error.message)
+  const { principal, offers } = session
+  const template = document.getElementById(location.pathname) ??
+    document.getElementById(principal === null ? 'visitor' : 'user')
   const view = template.content.cloneNode(true)
-  for (const place of view.querySelectorAll('[data-claim]')) place.textContent = answer.claims[place.dataset.claim]
-  for (const place of view.querySelectorAll('[data-providers]')) place.append(...await providerLinks(place.dataset))
+  for (const place of view.querySelectorAll('[data-email]')) place.textContent = principal.claims.email
+  for (const place of view.querySelectorAll('[data-providers]')) {
+    place.append(...offers.providers.map(provider => providerLink(provider, place.dataset)))
+  }
   document.getElementById('view').replaceChildren(view)
 }
 
-/** Links to sign-ins at providers. They are navigations, so that the API and the provider have their cookies. */
-async function providerLinks ({ providers: words, link }) {
-  const { answer: names } = await ask('/providers')
-  return names.map(name => {
-    const query = new URLSearchParams({ next: home, error_next: home, ...(link !== undefined && { link: 'true' }) })
-    return Object.assign(document.createElement('a'), {
-      href: `${api}/auth/${name}/login?${query}`,
-      textContent: `${words} ${name}`
-    })
-  })
+/** Links to a sign-in at a provider. It is a navigation, so that the API and the provider have their cookies. */
+function providerLink (provider, { providers: words, link }) {
+  const query = new URLSearchParams({ next: home, error_next: home, ...(link !== undefined && { link: 'true' }) })
+  const href = `${api}/auth/${provider}/login?${query}`
+  return Object.assign(document.createElement('a'), { href, textContent: `${words} ${provider}` })
 }
 
 document.addEventListener('submit', async event => {
@@ -46,8 +47,8 @@ document.addEventListener('submit', async event => {
   const query = new URLSearchParams(location.search)
   const fields = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ''))
   if ('token' in form.dataset) fields.token = query.get('token')
-  const { isDone, answer } = await ask(form.dataset.path, fields)
-  say('alert', isDone ? '' : answer.message)
+  const { response: { ok: isDone }, error } = await auth.POST(form.dataset.path, { body: fields })
+  say('alert', isDone ? '' : error.message)
   say('status', isDone ? form.dataset.done ?? '' : '')
   // The API has put the page there that asked for it, but anybody can write a link with another one.
   const next = 'next' in form.dataset ? query.get('next') ?? home : home
@@ -58,6 +59,6 @@ document.addEventListener('submit', async event => {
   }
 })
 
-const error = new URLSearchParams(location.search).get('error')
-if (error !== null) say('alert', `This did not work: ${error}.`)
+const code = new URLSearchParams(location.search).get('error')
+if (code !== null) say('alert', `This did not work: ${code}.`)
 await show()

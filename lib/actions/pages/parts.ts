@@ -1,6 +1,6 @@
 /** What several pages have in common. */
 import type { FastifyRequest } from 'fastify'
-import { type AuthContext, hasPasswords } from '../../context.js'
+import type { AuthContext } from '../../context.js'
 import { button } from '../../pages/form.js'
 import { type Html, html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
@@ -19,11 +19,6 @@ export function pathOfPage (
 /** The page on which users sign in: the application's, if it has one. */
 export function signInPath (auth: AuthContext, request: FastifyRequest, next: string | null = null): string {
   return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
-}
-
-/** Whether users can register by a password. */
-export function canRegister (auth: AuthContext): boolean {
-  return hasPasswords(auth) && auth.local?.registration != null
 }
 
 /** Names that the first letter in upper case does not make. */

@@ -1,4 +1,4 @@
-import { type AuthContext, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
+import { type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
 import { action, button, checkbox, emailField, form, passwordField } from '../../pages/form.js'
@@ -8,7 +8,7 @@ import { passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
-import { canRegister, links, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+import { links, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {

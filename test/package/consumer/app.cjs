@@ -1,5 +1,6 @@
 const Fastify = require('fastify')
 const { authPlugin, LocalIdentityProvider } = require('fastify-svc-auth')
+const { paths } = require('fastify-svc-auth/openapi.json')
 
 const app = Fastify()
 const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 characters' })
@@ -12,5 +13,6 @@ app.inject({
 })
   .then(response => {
     if (response.statusCode !== 201) throw new Error(response.body)
+    if (paths['/auth/local/register'].post.responses[201] === undefined) throw new Error('the document lacks the answer')
     console.log('require():', response.json().claims.email)
   })

@@ -7,7 +7,7 @@ const app = Fastify()
 const local = new LocalIdentityProvider({ secret: 'a secret of more than 32 characters' })
 await app.register(authPlugin, {
   local,
-  store: new SqlAuthStore(':memory:'),
+  store: new SqlAuthStore(process.env.LOCAL_AUTH_DB ?? ':memory:'),
   session: { secret: 'another one of more than 32 characters' },
   dataSecret: 'the data secret of more than 32 characters',
   secondFactor: new SecondFactor({ issuer: 'Shop' })
