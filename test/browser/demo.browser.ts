@@ -14,7 +14,7 @@ t.setTimeout(300_000)
 const settings = { ...await settingsFor(t), GOOGLE_CLIENT_ID: 'id', GOOGLE_CLIENT_SECRET: 'secret', GITHUB_CLIENT_ID: 'id', GITHUB_CLIENT_SECRET: 'secret' }
 const url = `http://localhost:${settings.PORT}`
 const example = await startExample(t, withClock(settings))
-const scene = scenesAt(url, await startChromium(t))
+const scene = scenesAt(url, await startChromium())
 const arrival = arrivalsAt(url)
 
 const ADA = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }

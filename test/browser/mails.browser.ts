@@ -11,7 +11,7 @@ t.setTimeout(600_000)
 const settings = await settingsFor(t)
 const url = `http://localhost:${settings.PORT}`
 const example = await startExample(t, withClock(settings))
-const chromium = await startChromium(t)
+const chromium = await startChromium()
 const scene = scenesAt(url, chromium)
 const arrival = arrivalsAt(url)
 

@@ -18,7 +18,7 @@ const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
 const PRIVATE = ['account', 'account?done=saved', 'confirm', 'sign-in']
 
-const chromium: Browser = await startChromium(t)
+const chromium: Browser = await startChromium()
 
 async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages>[0]> = {}): Promise<Shop> {
   return startShop(t, {

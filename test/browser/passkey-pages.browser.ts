@@ -15,7 +15,7 @@ t.setTimeout(600_000)
 
 const { factors } = en
 
-const chromium: Browser = await startChromium(t)
+const chromium: Browser = await startChromium()
 
 async function start (t: Test, options: Omit<AuthPluginOptions, 'local'> = {}): Promise<Shop> {
   return startShop(t, {

@@ -106,7 +106,7 @@ interface Visitor {
   complaints: string[]
 }
 
-const chromium = startChromium(t)
+const chromium = startChromium()
 
 async function startVisitor (t: Test, shop: Shop): Promise<Visitor> {
   const context = await (await chromium).newContext()
@@ -153,7 +153,7 @@ async function answered (t: Test, page: Page, title: string): Promise<void> {
   t.equal(await page.title(), title)
 }
 
-t.setTimeout(300_000)
+t.setTimeout(600_000)
 
 t.test('a passkey is added, signs in and is asked for by plain forms, under a strict policy', async t => {
   const shop = await startShop(t)

@@ -29,7 +29,7 @@ t.test('attacks 26 and 27: Chromium stays here, wherever it is told to go next',
   })
   await app.inject({ method: 'POST', url: '/auth/local/register', payload: BOB })
   await app.listen({ host: '127.0.0.1', port })
-  const chromium = await startChromium(t)
+  const chromium = await startChromium()
   const destinations = some([
     ...foreignTargets(origin).map(target => [target, '/'] as const),
     ...ownTargets(origin)

@@ -23,7 +23,7 @@ const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
 
 /** As if they had no third-party cookies, which Chromium lets its users choose. */
-const chromium: Browser = await startChromium(t, ['--test-third-party-cookie-phaseout'])
+const chromium: Browser = await startChromium('--test-third-party-cookie-phaseout')
 
 interface Setup {
   api: FastifyInstance
