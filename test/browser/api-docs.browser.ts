@@ -3,8 +3,6 @@ import { settingsFor, startExample } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
 import { Visitor } from './visitor.js'
 
-t.setTimeout(300_000)
-
 t.test('a visitor registers and gets a token on the page that documents the routes', async t => {
   const settings = await settingsFor(t)
   await startExample(t, settings)

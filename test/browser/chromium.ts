@@ -9,6 +9,9 @@ const DISABLED_FEATURES = [
   'WebUIOmniboxPopup', 'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup'
 ]
 
+// The files that share a process take a minute or two together, and much longer beside other work.
+root.setTimeout(30 * 60_000)
+
 const started = new Map<string, Promise<Browser>>()
 
 /**

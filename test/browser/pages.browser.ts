@@ -8,8 +8,6 @@ import { startChromium } from './chromium.js'
 import { REMEMBERED, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
 const NEW_EMAIL = 'countess@example.com'

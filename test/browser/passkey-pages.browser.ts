@@ -11,8 +11,6 @@ import { startChromium } from './chromium.js'
 import { REMEMBERED, type Shop, send, startShop, titleOf } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const { factors } = en
 
 const chromium: Browser = await startChromium()

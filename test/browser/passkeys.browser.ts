@@ -153,8 +153,6 @@ async function answered (t: Test, page: Page, title: string): Promise<void> {
   t.equal(await page.title(), title)
 }
 
-t.setTimeout(600_000)
-
 t.test('a passkey is added, signs in and is asked for by plain forms, under a strict policy', async t => {
   const shop = await startShop(t)
   const { page, add, open, complaints } = await startVisitor(t, shop)

@@ -12,8 +12,6 @@ import { startChromium } from './chromium.js'
 import { HOME, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const MINUTE_MS = 60_000

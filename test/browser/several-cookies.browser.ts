@@ -10,8 +10,6 @@ const FORMS = `<!doctype html><meta charset="utf-8">
 <form method="post" action="/auth/local/login"><input name="email"><input name="password" type="password"><button>Sign in</button></form>
 <form method="post" action="/auth/logout"><button>Sign out</button></form>`
 
-t.setTimeout(600_000)
-
 t.test('attack 138: in Chromium a sign-in and a sign-out leave no other cookie of the name', async t => {
   const port = await freePort()
   const chromium = await startChromium('--host-resolver-rules=MAP *.example 127.0.0.1, MAP github.io 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1')

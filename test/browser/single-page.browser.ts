@@ -16,7 +16,6 @@ import { type OpenIdProvider, startOpenIdProvider } from '../helpers/openid-prov
 import { startChromium } from './chromium.js'
 import { barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
 t.intercept(process, 'env', { value: { ...process.env, SVC_SESSION_SECRET: SESSION_SECRET, LOCAL_IDP_SECRET: LOCAL_SECRET } })
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
