@@ -111,7 +111,7 @@ async function runWithTap (env: Record<string, string>): Promise<[isGood: boolea
 
 /** Runs the files with a process for each core at a time, which everyday tests share. */
 async function runSideBySide (env: Record<string, string>): Promise<[isGood: boolean, output: string]> {
-  const waiting = files.length > GROUPS && files.every(file => file.endsWith('.test.ts')) ? inGroups(files) : [...files]
+  const waiting = files.length > GROUPS && files.every(file => !file.endsWith('.long.ts')) ? inGroups(files) : [...files]
   const results: Array<[isGood: boolean, output: string]> = []
   console.log(`TAP version 14\n1..${waiting.length}`)
   await Promise.all(Array.from({ length: availableParallelism() }, async () => {

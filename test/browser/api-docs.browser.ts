@@ -3,12 +3,10 @@ import { settingsFor, startExample } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
 import { Visitor } from './visitor.js'
 
-t.setTimeout(300_000)
-
 t.test('a visitor registers and gets a token on the page that documents the routes', async t => {
   const settings = await settingsFor(t)
   await startExample(t, settings)
-  const visitor = await Visitor.with(await startChromium(t), t)
+  const visitor = await Visitor.with(await startChromium(), t)
   const page = await visitor.open(`http://localhost:${settings.PORT}/docs`)
   /** Tries a route out; the status and what stands below it. */
   const tryOut = async (path: string, body?: object): Promise<string> => {

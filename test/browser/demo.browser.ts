@@ -8,13 +8,11 @@ import { barriersOn, inEachLook } from './visitor.js'
 
 const SCREENSHOTS = process.env.SCREENSHOTS
 
-t.setTimeout(300_000)
-
 // Providers for the sign-in page to show; no test goes there.
 const settings = { ...await settingsFor(t), GOOGLE_CLIENT_ID: 'id', GOOGLE_CLIENT_SECRET: 'secret', GITHUB_CLIENT_ID: 'id', GITHUB_CLIENT_SECRET: 'secret' }
 const url = `http://localhost:${settings.PORT}`
 const example = await startExample(t, withClock(settings))
-const scene = scenesAt(url, await startChromium(t))
+const scene = scenesAt(url, await startChromium())
 const arrival = arrivalsAt(url)
 
 const ADA = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }

@@ -11,12 +11,10 @@ import { startChromium } from './chromium.js'
 import { REMEMBERED, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const ADA = 'ada@example.com'
 const CART = '<!doctype html><link rel="icon" href="data:,"><title>Cart</title><h1>Cart</h1>'
 
-const chromium = await startChromium(t)
+const chromium = await startChromium()
 
 /** What the mailbox of Ada has received. */
 interface Received {

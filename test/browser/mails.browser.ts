@@ -6,12 +6,10 @@ import { startChromium } from './chromium.js'
 import { ACCOUNT, type AdmittedUser, SIGN_IN, arrivalsAt, consent, register, scenesAt, signIn } from './demo-steps.js'
 import { barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const settings = await settingsFor(t)
 const url = `http://localhost:${settings.PORT}`
 const example = await startExample(t, withClock(settings))
-const chromium = await startChromium(t)
+const chromium = await startChromium()
 const scene = scenesAt(url, chromium)
 const arrival = arrivalsAt(url)
 

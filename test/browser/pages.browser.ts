@@ -8,8 +8,6 @@ import { startChromium } from './chromium.js'
 import { REMEMBERED, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
 const NEW_EMAIL = 'countess@example.com'
@@ -18,7 +16,7 @@ const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
 const PRIVATE = ['account', 'account?done=saved', 'confirm', 'sign-in']
 
-const chromium: Browser = await startChromium(t)
+const chromium: Browser = await startChromium()
 
 async function start (t: Test, pages: Partial<ConstructorParameters<typeof Pages>[0]> = {}): Promise<Shop> {
   return startShop(t, {

@@ -11,11 +11,9 @@ import { startChromium } from './chromium.js'
 import { REMEMBERED, type Shop, send, startShop, titleOf } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const { factors } = en
 
-const chromium: Browser = await startChromium(t)
+const chromium: Browser = await startChromium()
 
 async function start (t: Test, options: Omit<AuthPluginOptions, 'local'> = {}): Promise<Shop> {
   return startShop(t, {

@@ -106,7 +106,7 @@ interface Visitor {
   complaints: string[]
 }
 
-const chromium = startChromium(t)
+const chromium = startChromium()
 
 async function startVisitor (t: Test, shop: Shop): Promise<Visitor> {
   const context = await (await chromium).newContext()
@@ -152,8 +152,6 @@ async function answered (t: Test, page: Page, title: string): Promise<void> {
   await page.waitForURL(({ pathname }) => pathname !== '/')
   t.equal(await page.title(), title)
 }
-
-t.setTimeout(300_000)
 
 t.test('a passkey is added, signs in and is asked for by plain forms, under a strict policy', async t => {
   const shop = await startShop(t)

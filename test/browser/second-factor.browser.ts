@@ -12,13 +12,11 @@ import { startChromium } from './chromium.js'
 import { HOME, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
-
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const MINUTE_MS = 60_000
 
-const chromium: Browser = await startChromium(t)
+const chromium: Browser = await startChromium()
 
 interface FactorServer extends Shop {
   /** Whether each user needs a second factor from now on; at first only those who have one do. */

@@ -16,14 +16,13 @@ import { type OpenIdProvider, startOpenIdProvider } from '../helpers/openid-prov
 import { startChromium } from './chromium.js'
 import { barriersOn } from './visitor.js'
 
-t.setTimeout(600_000)
 t.intercept(process, 'env', { value: { ...process.env, SVC_SESSION_SECRET: SESSION_SECRET, LOCAL_IDP_SECRET: LOCAL_SECRET } })
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
 
 /** As if they had no third-party cookies, which Chromium lets its users choose. */
-const chromium: Browser = await startChromium(t, ['--test-third-party-cookie-phaseout'])
+const chromium: Browser = await startChromium('--test-third-party-cookie-phaseout')
 
 interface Setup {
   api: FastifyInstance

@@ -26,10 +26,10 @@ async function runRestricted (project, app) {
 }
 
 await withProject(async project => {
-  console.log((await run('npx', ['publint', 'run', project.tarball, '--strict'], { cwd: ROOT })).trim())
+  console.log((await run('publint', ['run', project.tarball, '--strict'], { cwd: ROOT })).trim())
   // The profile passes over TypeScript's resolution for Node.js 10, which knows no exports. The
   // rule is about require() of an ES module, which each supported Node.js can do.
-  await run('npx', ['attw', project.tarball, '--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm'], { cwd: ROOT })
+  await run('attw', [project.tarball, '--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm'], { cwd: ROOT })
 
   await project.install('fastify-svc-auth', 'fastify', 'typescript', '@types/node', 'better-sqlite3')
   await project.compile('.')

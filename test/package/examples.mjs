@@ -21,7 +21,7 @@ export async function runExamples (project, database) {
   const env = { PORT: '0', SVC_SESSION_SECRET: SECRET, LOCAL_IDP_SECRET: SECRET, DATABASE_URL: database, ...Object.fromEntries(clients) }
   const place = { folder: 'examples', env }
 
-  await project.run('npx', ['drizzle-kit', 'generate', '--dialect', 'postgresql', '--schema', '05-postgres-and-migrations.ts', '--out', 'migrations'], place)
+  await project.run('drizzle-kit', ['generate', '--dialect', 'postgresql', '--schema', '05-postgres-and-migrations.ts', '--out', 'migrations'], place)
   for (const name of await names()) {
     const start = `const { app, buildApp } = await import('./${name}.js'); await (app ?? await buildApp()).close()`
     const args = name === '08-tests' ? ['--test', `${name}.js`] : ['--input-type=module', '--eval', start]

@@ -8,7 +8,7 @@ const USERS_TABLES = ['svc_auth_credentials', 'svc_auth_provider_links', 'svc_au
 
 /** The application's migrations make the library's tables, beside one of its own that refers to them. */
 export async function checkSharedMigrations (project, database) {
-  const kit = command => project.run('npx', ['drizzle-kit', command, '--config', 'drizzle.config.ts'], database.place)
+  const kit = command => project.run('drizzle-kit', [command, '--config', 'drizzle.config.ts'], database.place)
   const runApp = () => project.run('node', ['app.js'], database.place)
 
   assert.match(await kit('generate'), /Your SQL migration file/)
@@ -25,7 +25,7 @@ export async function checkSharedMigrations (project, database) {
 
 /** The store makes its tables, in a database where the application has migrations for its own. */
 export async function checkOwnMigrations (project, database) {
-  const kit = command => project.run('npx', ['drizzle-kit', command, '--config', 'own-tables.config.ts'], database.place)
+  const kit = command => project.run('drizzle-kit', [command, '--config', 'own-tables.config.ts'], database.place)
 
   assert.match(await kit('generate'), /Your SQL migration file/)
   await kit('migrate')

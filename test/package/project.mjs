@@ -44,14 +44,15 @@ class Project {
     await this.run('npm', ['install', '--no-audit', '--no-fund', ...names.map(name => `${name}@${this.#versions[name]}`)])
   }
 
-  async uninstall (...names) {
-    await this.run('npm', ['uninstall', '--no-audit', '--no-fund', ...names])
+  /** Installs a package that the project does not depend on: the next one that is installed takes its place. */
+  async tryOut (name) {
+    await this.run('npm', ['install', '--no-audit', '--no-fund', '--no-save', `${name}@${this.#versions[name]}`])
   }
 
   /** Compiles, and accepts no error but those that begin with what is passed over. */
   async compile (folder, { passOver = [] } = {}) {
     try {
-      await this.run('npx', ['tsc', '-p', folder, '--pretty', 'false'])
+      await this.run('tsc', ['-p', folder, '--pretty', 'false'])
     } catch (error) {
       const messages = error.message.split(/\n(?=\S)/).filter(line => line.includes('error TS'))
       const mistakes = messages.filter(message => !passOver.some(beginning => message.startsWith(beginning)))
@@ -60,9 +61,10 @@ class Project {
     }
   }
 
-  /** Runs a command in a folder of the project, and resolves to what it prints. */
-  run (command, args, { folder = '.', ...options } = {}) {
-    return run(command, args, { cwd: this.path(folder), ...options })
+  /** Runs a command in a folder of the project, one of its packages before all others, and resolves to what it prints. */
+  run (command, args, { folder = '.', env = {}, ...as } = {}) {
+    const PATH = `${this.path('node_modules/.bin')}:${process.env.PATH}`
+    return run(command, args, { ...as, cwd: this.path(folder), env: { PATH, ...env } })
   }
 }
 
