@@ -12,8 +12,6 @@ import { startChromium } from './chromium.js'
 import { HOME, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
-t.setTimeout(300_000)
-
 const FORM = `${HOME}<form method="post" action="/auth/logout">
 <input type="hidden" name="provider" value="true"><input type="hidden" name="next" value="/bye"><button>Leave</button></form>`
 
@@ -24,7 +22,7 @@ const BY_SCRIPT = `(async () => {
   location.assign((await answer.json()).url)
 })()`
 
-const chromium = await startChromium(t)
+const chromium = await startChromium()
 
 /** An application on `localhost` and a provider on `127.0.0.1`: two sites. */
 async function start (t: Test, pages?: Pages): Promise<{ url: string, idp: OpenIdProvider }> {
