@@ -44,9 +44,10 @@ t.test('the options that the documentation has in tables are those of the types,
     ['OAuth2ProviderOptions', [...common, ...DOCS.section('Add a provider that speaks OAuth 2.0').table()]]
   ]
   for (const [type, rows] of tables) {
-    const documented = rows.flatMap(([option = '', kinds = '']) => codeIn(option).map((name): [string, string] => [name, kinds]))
+    // A later row is about the option of this class.
+    const documented = new Map(rows.flatMap(([option = '', kinds = '']) => codeIn(option).map((name): [string, string] => [name, kinds])))
 
-    const names = new Set(documented.map(([name]) => name.replace(/\..*/, '')))
+    const names = new Set([...documented.keys()].map(name => name.replace(/\..*/, '')))
     t.strictSame([...names].sort(), membersOf(type).sort(), type)
     for (const [name, kinds] of documented) {
       t.equal(
@@ -188,6 +189,10 @@ t.test('the defaults that the documentation has in tables are those of the code'
         name: nothing,
         discoveryUrl: nothing,
         issuer: 'what precedes /.well-known',
+        clientSecret: nothing,
+        clientKey: nothing,
+        assertionAudience: 'issuer',
+        responseMode: nothing,
         clientAuthentication: nothing,
         userinfo: oidc('userinfo'),
         signOut: oidc('signOut'),
@@ -307,7 +312,7 @@ t.test('the settings of the documentation are those that the library reads', asy
     encoding: 'utf8'
   }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
   const read = sources.flatMap(source => Array.from(
-    source.matchAll(/(?:\benv\.|\bsetting(?:Of|sIn)\('|\bsecretsOf\([^)]*, '|\brequired\(env, ')([A-Z0-9_]+)/g),
+    source.matchAll(/(?:\benv\.|\bsetting(?:Of|sIn)\('|\bsecretsOf\([^)]*, '|\brequired\(env, '|(?<=')(?=APPLE_))([A-Z0-9_]+)/g),
     ([, name = '']) => name
   )).filter(name => NAME.test(name))
   const inPairs = Array.from(
@@ -362,13 +367,12 @@ function membersOf (type: string): string[] {
 
 /** The types of an option, or of a member of it, in the words of the documentation. */
 function kindsOf (type: string, path: string): string {
-  const found = path.split('.').reduce((type, name) => {
-    const given = checker.getNonNullableType(type)
-    const [property] = (given.isUnion() ? given.types : [given]).flatMap(part => part.getProperty(name) ?? [])
-    if (property === undefined) throw new Error(`there is no option ${path}`)
-    return checker.getTypeOfSymbol(property)
-  }, typeOf(type))
-  const parts = found.isUnion() ? found.types : [found]
+  const partsOf = (type: ts.Type): ts.Type[] => type.isUnion() ? type.types : [type]
+  const parts = path.split('.').reduce((types, name) => {
+    const found = types.map(type => checker.getNonNullableType(type)).flatMap(type => type.getProperty(name) ?? [])
+    if (found.length === 0) throw new Error(`there is no option ${path}`)
+    return found.flatMap(property => partsOf(checker.getTypeOfSymbol(property)))
+  }, partsOf(typeOf(type)))
   const kinds = new Set(parts.filter(part => (part.flags & ts.TypeFlags.Undefined) === 0).map(kindOf))
   return [...kinds].sort().join(' or ').replace('false or true', 'boolean').replace('false or object or true', 'boolean or object')
 }

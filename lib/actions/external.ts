@@ -87,7 +87,7 @@ const callbackSchema = (provider: string) => ({
 const FORM_POST = {
   schema: {
     ...undocumented,
-    headers: { required: ['content-type'], properties: { 'content-type': { pattern: 'form-urlencoded *(;|$)' } } },
+    headers: { properties: { 'content-type': { pattern: '^application/x-www-form-urlencoded *(;|$)' } } },
     // A field that comes twice is a list.
     body: { type: 'object', required: ['state'], additionalProperties: { type: 'string' } }
   },
@@ -168,9 +168,8 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
 
   const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
   if (methods.includes('POST')) {
-    const options = { ...FORM_POST, preHandler: limits.callback, errorHandler }
-    scope.post(`/${name}/callback`, options, async ({ body }, reply) =>
-      reply.redirect(withResponse(pathOf(auth, `${name}/callback`), Object(body)), 303))
+    scope.post(`/${name}/callback`, { ...FORM_POST, preHandler: limits.callback, errorHandler },
+      async ({ body }, reply) => reply.redirect(withResponse(pathOf(auth, `${name}/callback`), Object(body)), 303))
   }
   scope.route({
     method: scope.supportedMethods.filter(method => !methods.includes(method)),

@@ -1,8 +1,6 @@
-import { createPrivateKey, type webcrypto } from 'node:crypto'
 import { isText, isVerified } from '../claims.js'
-import { OptionsError } from '../errors.js'
 import { text } from '../option-checks.js'
-import { valueOf } from './client-key.js'
+import { signingKey, valueOf } from './client-key.js'
 import { checkedIdentity } from './identity.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
 import { parsedJson } from './parsed-json.js'
@@ -20,6 +18,7 @@ export interface AppleProviderOptions extends Omit<ProviderOptions, 'clientSecre
 }
 
 const ISSUER = 'https://appleid.apple.com'
+const MUST = 'apple: privateKey must be the text of AuthKey_….p8, an EC P-256 private key in PEM'
 
 /**
  * Signs users in with Apple. Adds the claim `is_private_email`. Apple tells a name once, with the
@@ -31,7 +30,10 @@ export class AppleProvider extends OidcProvider {
 
   /** @throws OptionsError naming the option */
   constructor ({ teamId, keyId, privateKey, ...options }: AppleProviderOptions) {
-    const present = () => ({ kid: text(valueOf(keyId), 'apple: keyId'), key: imported(valueOf(privateKey)) })
+    const present = () => ({
+      kid: text(valueOf(keyId), 'apple: keyId'),
+      key: signingKey(String(valueOf(privateKey)).replaceAll('\\n', '\n'), 'ES256', MUST)
+    })
     present()
     text(teamId, 'apple: teamId')
     super(preset({
@@ -66,14 +68,4 @@ export class AppleProvider extends OidcProvider {
 function nameIn (user: string | null): string {
   const { firstName, lastName } = Object(Object(parsedJson(user ?? '')).name)
   return [firstName, lastName].filter(isText).join(' ').slice(0, 1000)
-}
-
-/** The error does not say what is wrong with the key: that could reveal a part of it. */
-function imported (privateKey: unknown): webcrypto.CryptoKey {
-  try {
-    const pem = String(privateKey).replaceAll('\\n', '\n')
-    return createPrivateKey(pem).toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign'])
-  } catch {
-    throw new OptionsError('apple: privateKey must be the text of AuthKey_….p8, an EC P-256 private key in PEM')
-  }
 }

@@ -27,10 +27,8 @@ export class ClientCredentials {
   }
 
   /**
-   * Sends a request. When the method is a guess and the client is refused, tries the other method,
-   * and remembers that one if the client is accepted.
-   *
-   * @param sent receives the credentials in the forms in which they are sent
+   * Sends a request, and notes its credentials in `sent`. When the method is a guess and the client
+   * is refused, tries the other method, and remembers that one if the client is accepted.
    */
   async authenticate (
     server: oauth.AuthorizationServer,
@@ -95,11 +93,10 @@ export class ClientCredentials {
   /** Says why a provider may refuse an assertion, which expires after a minute. */
   #refusalOfKey ({ response: { headers }, body }: TokenResponse): string {
     const skew = Math.round(Math.abs(Date.now() - Date.parse(headers.get('date') ?? '')) / 1000)
-    const audience = this.#options.assertionAudience === 'issuer' ? 'token_endpoint' : 'issuer'
-    const reason = `set assertionAudience to "${audience}" (${reasonOf(body)})`
-    if (skew > 30) return `set the clock of this machine, which differs by ${skew} seconds; else ${reason}`
-    if (/\baud/i.test(reasonOf(body))) return reason
-    return `register the public key of clientKey with the provider; if it has that, ${reason}`
+    const other = this.#options.assertionAudience === 'issuer' ? 'token_endpoint' : 'issuer'
+    const advice = `set assertionAudience to "${other}" (${reasonOf(body)})`
+    if (skew > 30) return `set the clock of this machine, which differs by ${skew} seconds; else ${advice}`
+    return /\baud/i.test(reasonOf(body)) ? advice : `register the public key of clientKey; if it is, ${advice}`
   }
 }
 

@@ -10,7 +10,7 @@ const ALGORITHMS = {
   RS256: { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
 }
 
-/** A private key, and what the header of an assertion says of it. */
+/** A key, and the header of what it signs. */
 export type ClientKey = ReturnType<typeof imported>
 
 /** A private JWK, several of which the first signs, or a function that is called each time. */
@@ -25,15 +25,18 @@ export function valueOf (option: unknown): unknown {
   return typeof option === 'function' ? option() : option
 }
 
-/** The error does not say what is wrong with the JWK: that could reveal a part of the key. */
+/** Imports a private key. The error does not say what is wrong: that could reveal a part of it. */
+export function signingKey (key: Parameters<typeof createPrivateKey>[0], alg: string, must: string) {
+  try {
+    return createPrivateKey(key).toCryptoKey(Reflect.get(ALGORITHMS, alg), false, ['sign'])
+  } catch {
+    throw new OptionsError(must)
+  }
+}
+
 function imported (jwks: unknown, option: string) {
   const { alg, kid, x5t, 'x5t#S256': x5tS256, ...key } = Object([jwks].flat()[0])
-  try {
-    const imported = createPrivateKey({ key, format: 'jwk' })
-    const header = { alg, typ: 'JWT', kid, x5t, 'x5t#S256': x5tS256 }
-    return { key: imported.toCryptoKey(Reflect.get(ALGORITHMS, alg), false, ['sign']), header }
-  } catch {
-    const names = Object.keys(ALGORITHMS).join(', ')
-    throw new OptionsError(`${option} must be a private JWK whose alg is one of ${names}, or a list of them`)
-  }
+  const must = `${option} must be a private JWK whose alg is one of ${Object.keys(ALGORITHMS).join(', ')}, or several`
+  const header = { alg, typ: 'JWT', kid, x5t, 'x5t#S256': x5tS256 }
+  return { key: signingKey({ key, format: 'jwk' }, alg, must), header }
 }

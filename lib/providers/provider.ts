@@ -120,10 +120,7 @@ export interface ExternalProvider {
   /** Whether users can sign out at the provider too, by {@link endSessionUrl}. Default false. */
   readonly signOut?: boolean
 
-  /**
-   * `form_post`: browsers post the response to the callback, as {@link authorizationUrl} asks for;
-   * {@link authenticate} receives its `code`, `state`, `iss`, `error` and `user` as parameters.
-   */
+  /** `form_post`: browsers post the response; its fields, and `user`, are the parameters then. */
   readonly responseMode?: 'form_post' | undefined
 
   /**

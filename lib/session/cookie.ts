@@ -62,6 +62,7 @@ function cookiesIn ({ headers: { cookie = '' }, server }: FastifyRequest): Array
  */
 export const WITHOUT_SESSION: object = { svcAuth: 'without session' }
 
+/** Whether a request is to such a route. */
 export function isWithoutSession ({ routeOptions }: FastifyRequest): boolean {
   return Object(routeOptions.config).svcAuth !== undefined
 }

@@ -31,6 +31,7 @@ export function chooseCookie (
 ): onRequestHookHandler {
   const start = `${name}=`
   return (request, _reply, done) => {
+    // So that nothing is looked up in the store.
     if (isWithoutSession(request)) [request.cookies, request.headers.cookie] = [{}, '']
     const { cookie = '' } = request.headers
     if (cookie.indexOf(start, cookie.indexOf(start) + 1) === -1) done()

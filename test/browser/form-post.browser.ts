@@ -13,7 +13,7 @@ t.test('attack 108: Chromium signs in by a form that the page of another site po
     app.get('/', async (_request, reply) => reply.type('text/html').send('<!doctype html><title>Home</title>'))
   })
   await app.listen({ host: '127.0.0.1', port })
-  const context = await (await startChromium(t)).newContext()
+  const context = await (await startChromium()).newContext()
   const page = await context.newPage()
   const callbacks: Array<Promise<[method: string, status: number | undefined, hasCookie: boolean]>> = []
   page.on('requestfinished', request => {

@@ -97,7 +97,9 @@ export class AppleStandIn extends OpenIdStandIn {
     try {
       const key = this.teamKeys.get(String(decodeProtectedHeader(secret).kid))
       if (key === undefined) return secret
-      const { payload } = await jwtVerify(secret, key, { algorithms: ['ES256'], issuer: this.teamId, subject: this.clientId, audience: ISSUER, requiredClaims: ['iat', 'exp'] })
+      const { payload } = await jwtVerify(secret, key, {
+        algorithms: ['ES256'], issuer: this.teamId, subject: this.clientId, audience: ISSUER, requiredClaims: ['iat', 'exp']
+      })
       this.secrets.push({ ...payload, kid: decodeProtectedHeader(secret).kid })
       return Number(payload.exp) - now() <= 15_777_000 ? this.clientSecret : secret
     } catch {

@@ -12,7 +12,9 @@ const CLAIMS = {
   sub: '001544.6f3ab3e3a6d34d0fbf6ce1f3a1f0b9d7.0821', email: 'pq9x7@privaterelay.appleid.com', email_verified: true, is_private_email: true
 }
 /** What Chromium sends with a form that a page of the provider posts: no cookie. */
-const FROM_APPLE = { origin: 'https://appleid.apple.com', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', cookie: '' }
+const FROM_APPLE = {
+  origin: 'https://appleid.apple.com', 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', cookie: ''
+}
 
 async function start (t: Test, options: Partial<AppleProviderOptions> = {}) {
   const apple = await new AppleStandIn().start(t)
@@ -174,5 +176,7 @@ t.test('the settings of Apple make its provider: all four, or none', async t => 
 t.test('the authorization request asks for a form, with state, nonce and PKCE', async t => {
   const { provider } = await start(t)
   const { searchParams } = await provider.authorizationUrl(checksFor('apple'))
-  t.match(Object.fromEntries(searchParams), { response_mode: 'form_post', response_type: 'code', scope: 'openid name email', code_challenge_method: 'S256', state: /./, nonce: /./ })
+  t.match(Object.fromEntries(searchParams), {
+    response_mode: 'form_post', response_type: 'code', scope: 'openid name email', code_challenge_method: 'S256', state: /./, nonce: /./
+  })
 })

@@ -41,8 +41,9 @@ async function start (t: Test, options: AuthPluginOptions = {}) {
   const [posts, gets] = [await startFakeOpenIdProvider(t), await startFakeOpenIdProvider(t)]
   posts.profile = { sub: 'ada', email: 'ada@example.com', email_verified: true }
   gets.profile = { sub: 'bob', email: 'bob@example.com', email_verified: true }
-  const providers = [posts.provider({ name: 'posts', responseMode: 'form_post' }), posts.provider({ name: 'other', responseMode: 'form_post' }), gets.provider({ name: 'gets' })]
-  const app = await startApp(t, { baseUrl: BASE_URL, providers, store, local: localProvider(), loginPage: '/login', ...options }, { logger: { level: 'info', stream } }, app => {
+  const posting = (['posts', 'other'] as const).map(name => posts.provider({ name, responseMode: 'form_post' }))
+  const given = { baseUrl: BASE_URL, providers: [...posting, gets.provider({ name: 'gets' })], store, local: localProvider(), loginPage: '/login' }
+  const app = await startApp(t, { ...given, ...options }, { logger: { level: 'info', stream } }, app => {
     // A page that writes into each session, as one that counts visits does.
     app.addHook('onRequest', async request => { Object.assign(request.session, { seen: true }) })
   })
@@ -53,7 +54,11 @@ async function start (t: Test, options: AuthPluginOptions = {}) {
     return { url: location, pathname, fields: searchParams }
   }
   const post = async (fields: URLSearchParams | string, more: InjectOptions = {}) => app.inject({
-    method: 'POST', url: '/auth/posts/callback', ...more, payload: more.payload ?? String(fields), headers: { ...FORM, ...NAVIGATION, accept: 'application/json', ...more.headers }
+    method: 'POST',
+    url: '/auth/posts/callback',
+    ...more,
+    payload: more.payload ?? String(fields),
+    headers: { ...FORM, ...NAVIGATION, accept: 'application/json', ...more.headers }
   })
   return { app, store, lines, browser, posts, begin, post }
 }
@@ -62,9 +67,8 @@ t.test('attack 108: a response that is posted is passed on by 303 to the GET cal
   const { browser, begin, post, store, lines, posts } = await start(t)
   const { url, fields } = await begin()
   t.equal(new URL(url).searchParams.get('response_mode'), 'form_post')
-  for (const [name, value] of Object.entries({ id_token: 'x', session_state: 'y', error_description: 'secret-text', next: '//evil', error_next: '/e', link: 'true', user: '{"name":1}' })) {
-    fields.set(name, value)
-  }
+  const more = { id_token: 'x', session_state: 'y', error_description: 'secret-text', next: '//evil', error_next: '/e', link: 'true', user: '{"name":1}' }
+  for (const [name, value] of Object.entries(more)) fields.set(name, value)
   store.asked.length = 0
   posts.requests.length = 0
 
@@ -114,6 +118,9 @@ t.test('attack 108: hostile posts read and change nothing', async t => {
     'fields that make a Location above 8 KB': [`${fields}&user=${'%22'.repeat(2700)}`],
     multipart: [part, { headers: multipart }],
     JSON: ['', { payload: JSON.stringify({ code, state }), headers: { 'content-type': 'application/json' } }],
+    'JSON with a parameter of its type': ['', {
+      payload: JSON.stringify({ code, state }), headers: { 'content-type': 'application/json; a=application/x-www-form-urlencoded' }
+    }],
     'JSON under a similar type': ['', { payload: '{}', headers: { 'content-type': 'application/x-www-form-urlencoded+json' } }],
     text: [String(fields), { headers: { 'content-type': 'text/plain' } }],
     'no type': [String(fields), { headers: { 'content-type': '' } }],

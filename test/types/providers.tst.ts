@@ -1,11 +1,13 @@
 import Fastify from 'fastify'
 import authPlugin, {
+  AppleProvider, type AppleProviderOptions,
   Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse,
   type EndSessionRequest, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
   type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, SlackProvider, type UncheckedIdentity
 } from 'fastify-svc-auth'
+import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
 import type { ClientAuthentication, SignInParameters } from '../../lib/providers/provider.js'
 
@@ -21,10 +23,11 @@ describe('every provider', () => {
     expect<RequiredOptions<ProviderOptions>>().type.toBe<'clientId' | 'clientSecret'>()
     expect<RequiredOptions<GoogleProviderOptions>>().type.toBe<'clientId' | 'clientSecret'>()
     expect<RequiredOptions<GitHubProviderOptions>>().type.toBe<'clientId' | 'clientSecret'>()
-    expect<RequiredOptions<MicrosoftProviderOptions>>().type.toBe<'clientId' | 'clientSecret'>()
+    expect<RequiredOptions<MicrosoftProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'clientKey'>()
+    expect<RequiredOptions<AppleProviderOptions>>().type.toBe<'clientId' | 'teamId' | 'keyId' | 'privateKey'>()
     expect<RequiredOptions<FacebookProviderOptions>>().type.toBe<'clientId' | 'clientSecret'>()
-    expect<RequiredOptions<Auth0ProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'domain'>()
-    expect<RequiredOptions<OidcProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'name' | 'discoveryUrl'>()
+    expect<RequiredOptions<Auth0ProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'clientKey' | 'domain'>()
+    expect<RequiredOptions<OidcProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'clientKey' | 'name' | 'discoveryUrl'>()
     expect<RequiredOptions<OAuth2ProviderOptions>>().type.toBe<'clientId' | 'clientSecret' | 'name' | 'authorizationEndpoint' | 'tokenEndpoint'>()
   })
 
@@ -138,6 +141,32 @@ describe('the provider class', () => {
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, discoveryURL: oidc.discoveryUrl })
   })
 
+  test('AppleProvider takes a key, or functions that return the present one', () => {
+    const apple = { clientId: 'id', teamId: 'team', keyId: 'key', privateKey: 'pem' }
+    expect(AppleProvider).type.toBeConstructableWith({ ...apple, scopes: ['openid', 'email'] })
+    expect(AppleProvider).type.toBeConstructableWith({ ...apple, keyId: () => 'key', privateKey: () => 'pem' })
+    expect(AppleProvider).type.not.toBeConstructableWith({ ...apple, clientSecret: 'secret' })
+    expect(AppleProvider).type.not.toBeConstructableWith({ ...apple, privateKey: async () => 'pem' })
+    expect(AppleProvider).type.not.toBeConstructableWith(client)
+    expect<AppleProvider['responseMode']>().type.toBe<'form_post' | undefined>()
+  })
+
+  test('a client of an OpenID provider has a secret or a key, and not both or none', () => {
+    const { clientSecret: _, ...bare } = oidc
+    const clientKey: JWK = { kty: 'EC', alg: 'ES256' }
+    for (const given of [clientKey, [clientKey], () => clientKey]) {
+      expect(OidcProvider).type.toBeConstructableWith({ ...bare, clientKey: given, clientAuthentication: 'private_key_jwt' })
+    }
+    expect(OidcProvider).type.toBeConstructableWith({ ...bare, clientKey, assertionAudience: 'token_endpoint', responseMode: 'form_post' })
+    expect(OidcProvider).type.toBeConstructableWith({ ...bare, clientSecret: async () => 'secret' })
+    expect(MicrosoftProvider).type.toBeConstructableWith({ clientId: 'id', clientKey })
+    expect(Auth0Provider).type.toBeConstructableWith({ clientId: 'id', clientKey, domain: 'tenant.example' })
+    expect(OidcProvider).type.not.toBeConstructableWith(bare)
+    expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, clientKey })
+    expect(GoogleProvider).type.not.toBeConstructableWith({ clientId: 'id', clientKey })
+    expect(OidcProvider).type.not.toBeConstructableWith({ ...bare, clientKey, responseMode: 'query' })
+  })
+
   test('OAuth2Provider is for subclasses', () => {
     expect(() => new OAuth2Provider(oauth2)).type.toRaiseError('abstract class')
   })
@@ -224,7 +253,7 @@ describe('a subclass of OAuth2Provider', () => {
 
   test('chooses among the ways to authenticate that there are', () => {
     expect<OAuth2ProviderOptions['clientAuthentication']>().type.toBe<'client_secret_post' | 'client_secret_basic' | undefined>()
-    expect<OidcProviderOptions['clientAuthentication']>().type.toBe<ClientAuthentication | undefined>()
+    expect<OidcProviderOptions['clientAuthentication']>().type.toBe<ClientAuthentication | 'private_key_jwt' | undefined>()
     expect(Auth0Provider).type.toBeConstructableWith({ ...client, domain: 'tenant.eu.auth0.com', clientAuthentication: 'client_secret_basic' })
     expect(GoogleProvider).type.not.toBeConstructableWith({ ...client, clientAuthentication: 'none' })
     expect<OAuth2ProviderOptions>().type.not.toBeAssignableFrom<typeof oauth2 & { clientAuthentication: 'none' }>()
