@@ -304,9 +304,10 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   const userId = assertStarter(request, callback.pending)
   const { identity, tokens } = await authenticate(auth, callback)
   await assertSessionActive(request)
-  const isConsent = await isLinkedTo(accounts, userId, identity)
   // The user may have been deleted meanwhile, or the link of the session removed.
-  const { record: { generation } } = isConsent ? await current(auth, request) : await recent(auth, request)
+  const present = await current(auth, request)
+  const isConsent = await isLinkedTo(accounts, userId, identity)
+  const { record: { generation } } = isConsent ? present : await recent(auth, request)
   if (onLink !== null) {
     await callHook(() => onLink({ request, userId, identity, tokens }))
     await assertSessionActive(request)

@@ -1,7 +1,10 @@
 import { type Browser, chromium } from 'playwright-core'
 import root from 'tap'
 
-/** What Chromium does without: first what Playwright turns off, whose list this one replaces, then the pages in which each window lists suggestions for addresses. */
+/**
+ * What Chromium does without: first what Playwright turns off, whose list this one replaces, then the pages in which each window lists
+ * suggestions for addresses.
+ */
 const DISABLED_FEATURES = [
   'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable', 'LensOverlay',
   'MediaRouter', 'PaintHolding', 'ThirdPartyStoragePartitioning', 'AvoidCorsURLLoaderRestartOnRedirect', 'OptimizationHints',

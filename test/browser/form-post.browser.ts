@@ -14,6 +14,7 @@ t.test('attack 108: Chromium signs in by a form that the page of another site po
   })
   await app.listen({ host: '127.0.0.1', port })
   const context = await (await startChromium()).newContext()
+  t.teardown(() => context.close())
   const page = await context.newPage()
   const callbacks: Array<Promise<[method: string, status: number | undefined, hasCookie: boolean]>> = []
   page.on('requestfinished', request => {

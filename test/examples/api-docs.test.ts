@@ -22,7 +22,7 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/passkeys/script.js', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
     '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/name', '/auth/pages/unlink',
-    '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
+    '/auth/session', '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
   ])
   t.strictSame(document.servers, [{ url }])
   t.strictSame(document.paths['/auth/local/token'].post.security, [{ session: [] }])

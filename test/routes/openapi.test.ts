@@ -278,7 +278,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 26)
+  t.equal(operations.length, 27)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
