@@ -42,8 +42,8 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  * Creates the providers whose client id and secret are set in the environment: `GOOGLE_CLIENT_ID`
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
  * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
- * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and
- * `SLACK_TEAM`), `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. Last is Apple, with
+ * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and `SLACK_TEAM`),
+ * `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. Last is Apple, with
  * `APPLE_CLIENT_ID`, `APPLE_TEAM_ID`, `APPLE_KEY_ID` and `APPLE_PRIVATE_KEY`. White space around a
  * value is removed; an empty variable counts as not set.
  *
