@@ -13,8 +13,6 @@ import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stor
 import { SOME_STORES } from '../helpers/stores.js'
 import { isThorough, some } from '../helpers/thorough.js'
 
-t.setTimeout(300_000)
-
 const { hash, verify } = hashing
 /** What happens just before a password is compared or hashed. */
 let before: () => Promise<void> | void = () => {}

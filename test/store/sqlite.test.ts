@@ -35,8 +35,6 @@ const ENGINES_ON_A_FILE: Record<string, (t: Test, file: string) => SqlAuthStore>
   "the application's Drizzle database": (t, file) => open(t, drizzle(walConnection(t, file)))
 }
 
-t.setTimeout(300_000) // Many processes take long to start where there are few cores.
-
 if (isThorough) {
   t.test('SqlAuthStore in memory', async t => {
     authStoreContract(t.test, () => new SqlAuthStore(':memory:'))

@@ -7,8 +7,6 @@ import { isThorough } from '../../helpers/thorough.js'
 import { identity, localUser, newUser } from '../users.js'
 import { database, hold, open, waiting } from './database.js'
 
-t.setTimeout(300_000)
-
 for (const level of ['repeatable read', 'serializable']) {
   t.test(`a store works where transactions are ${level} by default`, async t => {
     const { url, run } = await database(t)

@@ -13,8 +13,6 @@ import { THE_TABLES, THE_THREE_TABLES, UNAVAILABLE, database, open, roleOf, tabl
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../drizzle/postgres', import.meta.url))
 
-t.setTimeout(300_000)
-
 t.test('the tables', async t => {
   t.test('the tables are three and the journal of their migrations, and nothing else is made', async t => {
     const { url, run } = await database(t)
