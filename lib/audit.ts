@@ -168,17 +168,21 @@ export interface AuditSource {
 /** The longest `User-Agent` that is kept. */
 const MAX_USER_AGENT = 256
 
-/** The users that the requests under way are about: no answer is made of them. */
-const subjects = new WeakMap<object, string>()
+/** The users whose accounts requests try: no answer is made of them. */
+const subjects = new WeakMap<object, string | undefined>()
 
 /**
  * Notes the user whose account a request tries, for the event of its failure.
  *
  * @param userId undefined for an account that does not exist
  */
-export function isAbout (request: object, userId: string | undefined): void {
-  if (userId === undefined) subjects.delete(request)
-  else subjects.set(request, userId)
+export function noteSubject (request: object, userId: string | undefined): void {
+  subjects.set(request, userId)
+}
+
+/** Returns the payload of the event `failure`. */
+export function failureOf (request: object, provider: string, code: string): AuditContent<'failure'> {
+  return { provider, code, ...withoutUndefined({ userId: subjects.get(request) }) }
 }
 
 /** Returns who causes events by a request, whose session may end before they are published. */
