@@ -117,6 +117,9 @@ export interface AuditEvents {
   revoke: AuditedUser
 }
 
+/** Any event, as the channel `fastify-svc-auth.audit` publishes all of them. */
+export type AuditEvent = { [E in keyof AuditEvents]: AuditEvents[E] & { event: E } }[keyof AuditEvents]
+
 /** The user that an event is about. */
 export interface AuditedUser extends AuditOrigin {
   /** A UUID. */
@@ -221,9 +224,11 @@ export function publish<E extends keyof AuditEvents> (
     ip: source.ip,
     userAgent: source.headers?.['user-agent']?.slice(0, MAX_USER_AGENT)
   })
-  channel(channelName(event)).publish({ ...content, ...origin })
+  const payload = { ...content, ...origin }
+  channel(channelName(event)).publish(payload)
+  channel(channelName('audit')).publish({ event, ...payload })
 }
 
-function channelName (event: keyof AuditEvents): string {
+function channelName (event: keyof AuditEvents | 'audit'): string {
   return `fastify-svc-auth.${event}`
 }

@@ -13,7 +13,7 @@ export type { AuthPluginOptions } from './options.js'
 export type { SessionOptions } from './session/session-options.js'
 export type { RateLimitOptions } from './rate-limits.js'
 export type { Auth } from './app-auth/auth.js'
-export type { AuditEvents } from './audit.js'
+export type { AuditEvent, AuditEvents } from './audit.js'
 export {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linksOf, statusOf,
   userOf
