@@ -63,10 +63,12 @@ export interface AuditEvents {
     /** The authorization claims, which stay. */
     claims: AuthorizationClaims
   }
-  /** A user confirmed their e-mail by a link in a mail. */
-  verification: AuditedUser
-  /** A user confirmed a new e-mail, which replaced the one before. */
-  email: AuditedUser
+  /** A user confirmed their e-mail by a link in a mail, or the application said who owns it. */
+  verification: AuditedUser & AuditedVerification
+  /** The e-mail of a user was replaced: they confirmed a new one, or the application set it. */
+  email: AuditedUser & AuditedVerification
+  /** The name of a user was changed. */
+  name: AuditedUser
   /** The owner of an address said that another person had registered it. */
   'email-released': AuditedUser & {
     /** Whether the user was deleted; otherwise they have no e-mail any more. */
@@ -124,6 +126,11 @@ export type AuditEvent = { [E in keyof AuditEvents]: AuditEvents[E] & { event: E
 export interface AuditedUser extends AuditOrigin {
   /** A UUID. */
   userId: string
+}
+
+interface AuditedVerification {
+  /** Whether the e-mail that the user has now is verified. */
+  verified: boolean
 }
 
 /** The provider that an event is about. */

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
+import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { type AuditSource, audit } from '../audit.js'
 import { type AuthChannel, callListeners } from '../channel.js'
@@ -281,6 +282,11 @@ export class Auth extends Authorization {
     audit('revoke', { userId }, source)
     callListeners(this.channel, userId, this.#log)
     if (except !== undefined) await keepSession(except, userId)
+  }
+
+  /** Tells the former address and the new one, each if the user has confirmed it. */
+  protected override emailChanged (beforeAndNow: readonly User[]): void {
+    for (const user of beforeAndNow) this.#auth.mailer?.noticeOfApplication('email-changed', user, this.#log)
   }
 
   /**

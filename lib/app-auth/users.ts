@@ -12,7 +12,8 @@ import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
 import { recordIn } from '../session/record.js'
 import { Accounts } from '../accounts/accounts.js'
-import type { AuthStore } from '../accounts/auth-store.js'
+import type { AuthStore, UsersFilter } from '../accounts/auth-store.js'
+import { searchKey } from '../accounts/search-keys.js'
 import type { AnyRequest } from './guards.js'
 
 /** A user that {@link Users.createUser} creates. */
@@ -52,21 +53,37 @@ export interface BlockOptions extends Cause {
   reason?: string | undefined
 }
 
-/** Which users {@link Users.users} lists. */
-export interface UserList {
-  /** The `next` of the page before; default the first page. */
-  after?: string | null | undefined
-  /** At most so many users, 1 to 500; default 50. */
-  limit?: number | undefined
-  /** How the e-mail begins, in its canonical form. */
+/** What {@link Users.updateUser} changes; what is absent stays as it is. */
+export interface UserUpdate {
+  /** Later sign-ins do not change it any more; null removes it. */
+  name?: string | null | undefined
+  /** In any spelling. */
   email?: string | undefined
+  /** Whether they own the e-mail; default false for another one. */
+  emailVerified?: boolean | undefined
+}
+
+/** Which users {@link Users.countUsers} counts. */
+export interface UserFilter {
+  /** How the e-mail, its domain or the name begins, in any case; an empty one finds all. */
+  search?: string | undefined
   /** Whether the users are blocked now. */
   blocked?: boolean | undefined
 }
 
+/** Which users {@link Users.users} lists. */
+export interface UserList extends UserFilter {
+  /** By id, or the newest first; default `id`. */
+  order?: 'id' | 'newest' | undefined
+  /** The `next` of the page before; default the first page. */
+  after?: string | null | undefined
+  /** At most so many users, 1 to 500; default 50. */
+  limit?: number | undefined
+}
+
 /** A page of users. */
 export interface UserPage {
-  /** Ordered by id. */
+  /** In the order that was asked for. */
   users: User[]
   /** The `after` of the next page; null on the last one. */
   next: string | null
@@ -143,13 +160,33 @@ export class Users {
   }
 
   /**
-   * Changes the name of a user; null removes it. Later sign-ins at a provider do not change it any
-   * more.
+   * Changes the name and the e-mail of a user. Another e-mail, or another answer to whether it is
+   * verified, ends all their sessions and the links in mails; links and factors stay. The caller
+   * must have made sure that a verified address is the user's: its owner can reset the password.
+   *
+   * @throws AuthError `exists` when another user has the e-mail, `invalid_email`
    */
-  async updateUser (userId: string, change: { name: string | null }): Promise<User> {
-    assertKnownOptions('updateUser', change, ['name'])
-    const { name } = change
-    return this.accounts.changeUser(checkedUserId(userId), { name: name === null ? null : nameOf(name) })
+  async updateUser (userId: string, change: UserUpdate, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('updateUser', cause)
+    assertKnownOptions('updateUser', change, ['name', 'email', 'emailVerified'])
+    const { name, email, emailVerified } = change
+    if (emailVerified !== undefined && typeof emailVerified !== 'boolean') {
+      throw invalid('emailVerified must be true or false.')
+    }
+    const { before, user } = await this.accounts.updateUser(checkedUserId(userId), withoutUndefined({
+      name: name == null ? name : nameOf(name),
+      email: email === undefined ? undefined : emailOf(email),
+      emailVerified
+    }))
+    const isMoved = user.email !== before.email
+    if (user.name !== before.name) audit('name', { userId }, source)
+    if (isMoved) audit('email', { userId, verified: user.emailVerified }, source)
+    else if (user.emailVerified !== before.emailVerified) {
+      audit('verification', { userId, verified: user.emailVerified }, source)
+    }
+    if (user.generation !== before.generation) await this.sessionsEnded(userId, source)
+    if (isMoved) this.emailChanged([before, user])
+    return user
   }
 
   /**
@@ -190,7 +227,7 @@ export class Users {
   }
 
   /**
-   * Lists users by id, a page at a time.
+   * Lists users, a page at a time.
    *
    * @example
    * ```ts
@@ -203,21 +240,26 @@ export class Users {
    * ```
    */
   async users (list: UserList = {}): Promise<UserPage> {
-    assertKnownOptions('users', list, ['after', 'limit', 'email', 'blocked'])
-    const { after = null, limit = 50, email = null, blocked = null } = list
-    if (after !== null && !isUserId(after)) throw invalid('after must be the "next" of the page before.')
+    assertKnownOptions('users', list, ['order', 'after', 'limit', 'search', 'blocked'])
+    const { order = 'id', after = null, limit = 50, search, blocked } = list
+    const [, time, userId] = /^(\d{1,15})\.(.+)$/.exec(after ?? '') ?? []
+    const last = isUserId(userId) ? { userId, createdAt: new Date(Number(time)) } : null
+    if (after !== null && last === null) throw invalid('after must be the "next" of the page before.')
+    if (order !== 'id' && order !== 'newest') throw invalid('order must be "id" or "newest".')
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
       throw invalid(`limit must be a whole number from 1 to ${MAX_LIMIT}.`)
     }
-    if (email !== null && !(typeof email === 'string' && isStorable(email))) {
-      throw invalid('email must be how the e-mail begins.')
-    }
-    if (blocked !== null && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+    const filter = filterOf({ search, blocked })
+    const found = await this.accounts.users({ ...filter, order, after: last, limit: limit + 1 })
+    const end = found.length > limit ? found[limit - 1] : undefined
+    const next = end === undefined ? null : `${end.createdAt.getTime()}.${end.userId}`
+    return { users: found.slice(0, limit), next }
+  }
 
-    const prefix = email === null ? null : email.trim().normalize('NFC').toLowerCase()
-    const found = await this.accounts.users({ after, limit: limit + 1, email: prefix, blocked })
-    const last = found.length > limit ? found[limit - 1] : undefined
-    return { users: found.slice(0, limit), next: last?.userId ?? null }
+  /** Counts users, for a heading above the first page of {@link users}: it reads all that match. */
+  async countUsers (filter: UserFilter = {}): Promise<number> {
+    assertKnownOptions('countUsers', filter, ['search', 'blocked'])
+    return this.accounts.countUsers(filterOf(filter))
   }
 
   /**
@@ -271,6 +313,11 @@ export class Users {
     // A script has no sessions; `app.auth` announces the end.
   }
 
+  /** Called when the e-mail of a user was changed. */
+  protected emailChanged (_beforeAndNow: readonly User[]): void {
+    // A script sends no mails; `app.auth` does.
+  }
+
   /** Returns a user, who must exist. */
   protected async existingUser (userId: string): Promise<User> {
     const user = await this.accounts.findUser({ userId: checkedUserId(userId) })
@@ -301,6 +348,12 @@ export function generationIn (userId: string, { except }: KeptSession): number |
 export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId
+}
+
+function filterOf ({ search = '', blocked }: UserFilter): UsersFilter {
+  if (typeof search !== 'string' || !isStorable(search)) throw invalid('search must be text.')
+  if (blocked !== undefined && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+  return { search: searchKey(search) || null, blocked: blocked ?? null }
 }
 
 function emailOf (email: unknown): string {

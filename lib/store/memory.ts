@@ -2,7 +2,7 @@ import {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
   statusOf, userOf
 } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, UniqueKeys } from '../accounts/auth-store.js'
+import type { AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys } from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
 import { type SessionRows, capabilitiesOf } from './capabilities.js'
@@ -60,14 +60,26 @@ export class MemoryAuthStore implements AuthStore {
     return account && statusOf(account)
   }
 
-  async users ({ after, limit, email, blocked }: UsersQuery): Promise<User[]> {
+  async users ({ after, limit, order, ...filter }: UsersQuery): Promise<User[]> {
+    const isById = (a: Pick<User, 'userId'>, b: Pick<User, 'userId'>): number => a.userId < b.userId ? -1 : 1
+    const compare: (a: Pick<User, 'userId' | 'createdAt'>, b: Pick<User, 'userId' | 'createdAt'>) => number =
+      order === 'id' ? isById : (a, b) => b.createdAt.getTime() - a.createdAt.getTime() || isById(b, a)
+    const found = this.#matching(filter).sort(compare)
+    const rest = after === null ? found : found.filter(user => user.userId !== after.userId && compare(user, after) > 0)
+    return copyOf(rest.slice(0, limit))
+  }
+
+  async countUsers (filter: UsersFilter): Promise<number> {
+    return this.#matching(filter).length
+  }
+
+  #matching ({ search, blocked }: UsersFilter): User[] {
     const now = Date.now()
-    const found = Array.from(this.#accounts.values(), userOf)
-      .filter(user => after === null || user.userId > after)
-      .filter(user => email === null || user.email?.startsWith(email) === true)
+    return [...this.#accounts.values()]
+      .filter(({ email, extras: { name_key: name, email_domain: domain } }) =>
+        search === null || [email, domain, name].some(text => text?.startsWith(search)))
+      .map(userOf)
       .filter(user => blocked === null || isBlocked(user, now) === blocked)
-      .sort((a, b) => a.userId < b.userId ? -1 : 1)
-    return copyOf(found.slice(0, limit))
   }
 
   async insert (account: Account): Promise<boolean> {
