@@ -19,7 +19,9 @@ export {
   userOf
 } from './accounts/account.js'
 export { Accounts } from './accounts/accounts.js'
-export type { AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys } from './accounts/auth-store.js'
+export type {
+  AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
+} from './accounts/auth-store.js'
 export type { NewUser } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
 export type { Cause, UserPage } from './app-auth/users.js'

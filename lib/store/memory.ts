@@ -2,13 +2,17 @@ import {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
   statusOf, userOf
 } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys } from '../accounts/auth-store.js'
+import type {
+  AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
+} from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
 import { type SessionRows, capabilitiesOf } from './capabilities.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import { factorExists, applyRule } from './apply-rule.js'
 import type { StoredSessions } from './sessions.js'
+
+type Listed = Pick<User, 'userId' | 'createdAt'>
 
 /**
  * Keeps users in memory: they are lost when the process ends, and no other process sees them. For
@@ -61,12 +65,12 @@ export class MemoryAuthStore implements AuthStore {
   }
 
   async users ({ after, limit, order, ...filter }: UsersQuery): Promise<User[]> {
-    const isById = (a: Pick<User, 'userId'>, b: Pick<User, 'userId'>): number => a.userId < b.userId ? -1 : 1
-    const compare: (a: Pick<User, 'userId' | 'createdAt'>, b: Pick<User, 'userId' | 'createdAt'>) => number =
-      order === 'id' ? isById : (a, b) => b.createdAt.getTime() - a.createdAt.getTime() || isById(b, a)
-    const found = this.#matching(filter).sort(compare)
-    const rest = after === null ? found : found.filter(user => user.userId !== after.userId && compare(user, after) > 0)
-    return copyOf(rest.slice(0, limit))
+    const isNewest = order === 'newest'
+    const isAfter = (user: Listed, last: Listed): boolean => isNewest && +user.createdAt !== +last.createdAt
+      ? user.createdAt < last.createdAt
+      : isNewest ? user.userId < last.userId : user.userId > last.userId
+    const found = this.#matching(filter).filter(user => after === null || isAfter(user, after))
+    return copyOf(found.sort((a, b) => isAfter(a, b) ? 1 : -1).slice(0, limit))
   }
 
   async countUsers (filter: UsersFilter): Promise<number> {

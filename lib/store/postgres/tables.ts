@@ -85,7 +85,9 @@ function withKeys (statement: string): string {
 /** Makes a view of its reader, which Postgres has since version 15; before, none has a grant. */
 function withView (statement: string): string {
   const [, head, query] = /^CREATE VIEW ("\w+") WITH \(security_invoker = true\) (AS .+)$/s.exec(statement) ?? []
-  return head === undefined ? statement : `create or replace view ${head} ${query}
+  return head === undefined
+    ? statement
+    : `create or replace view ${head} ${query}
     if current_setting('server_version_num')::int >= 150000 then
       alter view ${head} set (security_invoker = true);
     end if;`

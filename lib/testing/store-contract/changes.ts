@@ -426,7 +426,8 @@ function listContract (managed: AccountsRule): void {
 
     const { before, user } = await store.updateUser(userId, { email: 'new@example.com' })
     assert.deepEqual([before.email, before.emailVerified], ['ada@example.com', true])
-    assert.deepEqual([user.email, user.emailVerified, user.generation], ['new@example.com', false, before.generation + 1])
+    assert.deepEqual([user.email, user.emailVerified], ['new@example.com', false])
+    assert.equal(user.generation, before.generation + 1)
     assert.deepEqual(await twin.findUser({ email: 'new@example.com' }), user)
     assert.equal(await twin.findCredential('ada@example.com'), null)
     const credential = await twin.findCredential('new@example.com')
