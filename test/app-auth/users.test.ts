@@ -4,10 +4,13 @@ import t, { type Test } from 'tap'
 import { Authorization } from '../../lib/app-auth/authorization.js'
 import { OptionsError } from '../../lib/errors.js'
 import { Accounts, type AuthStore, MemoryAuthStore, type User, isBlocked } from '../../lib/index.js'
+import { mailbox } from '../../lib/testing.js'
 import { localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
+import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { SOME_STORES } from '../helpers/stores.js'
+import { newFactor } from '../store/users.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NO_TEXTS = [null, 1, '', 'a\u0000b', 'a\ud800b', {}] as unknown[] as string[]
@@ -317,4 +320,35 @@ t.test('passwords are compared in the queue of the logins', async t => {
   t.equal(await users.checkPassword(bob.userId, 'x'), false)
 
   t.strictSame(callers, [[false, { address: '192.0.2.1' }], [true, undefined]], 'without a password too')
+})
+
+t.test('an operator restores a user who has lost their mailbox: sessions and links end, factors stay, both addresses are told', async t => {
+  const mails = mailbox()
+  const app = await startApp(t, { baseUrl: 'http://localhost:3000', local: localProvider({ sendMail: mails.sendMail }) })
+  const { userId } = await app.auth.createUser({ ...ADA, emailVerified: true })
+  const accounts = new Accounts(app.auth.store)
+  const browser = new Browser(app)
+  await browser.post('/auth/local/login', ADA)
+  await accounts.changeFactors(userId, { endsSessions: false, change: () => [newFactor()] })
+  await browser.post('/auth/local/forgot-password', { email: ADA.email })
+  const { token } = await mails.next('reset-password')
+  const revoked = eventsOf(t, 'revoke')
+  const changed = eventsOf(t, 'email')
+
+  const user = await app.auth.updateUser(userId, { email: ' New@Example.com', emailVerified: true }, { actor: 'support' })
+  await app.auth.mailsSent()
+
+  t.match(user, { email: 'new@example.com', emailVerified: true, factors: ['totp'] })
+  t.match([changed, revoked], [[{ userId, verified: true, actor: 'support' }], [{ userId, actor: 'support' }]])
+  t.equal(await userIdIn(browser), null)
+  t.match((await browser.post('/auth/local/reset-password', { token, password: 'another pass phrase' })).json(), { code: 'invalid_token' })
+  t.strictSame([await mails.next('email-changed'), await mails.next('email-changed')].map(({ to }) => to), [ADA.email, 'new@example.com'])
+  t.equal(await app.auth.checkPassword(userId, ADA.password), true)
+  t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 401)
+
+  await app.auth.createUser({ email: ADA.email })
+  await t.rejects(app.auth.updateUser(userId, { email: ADA.email }), { code: 'exists' })
+  await t.rejects(app.auth.updateUser((await app.auth.createUser({})).userId, { emailVerified: true }), { code: 'invalid_request' })
+  await t.rejects(app.auth.updateUser(userId, { emailVerified: Object(1) }), { code: 'invalid_request' })
+  t.equal(changed.length, 1)
 })
