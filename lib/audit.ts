@@ -64,9 +64,9 @@ export interface AuditEvents {
     claims: AuthorizationClaims
   }
   /** A user confirmed their e-mail by a link in a mail, or the application said who owns it. */
-  verification: AuditedUser & AuditedVerification
+  verification: AuditedUser & { verified: boolean }
   /** The e-mail of a user was replaced: they confirmed a new one, or the application set it. */
-  email: AuditedUser & AuditedVerification
+  email: AuditedUser & { verified: boolean }
   /** The name of a user was changed. */
   name: AuditedUser
   /** The owner of an address said that another person had registered it. */
@@ -126,11 +126,6 @@ export type AuditEvent = { [E in keyof AuditEvents]: AuditEvents[E] & { event: E
 export interface AuditedUser extends AuditOrigin {
   /** A UUID. */
   userId: string
-}
-
-interface AuditedVerification {
-  /** Whether the e-mail that the user has now is verified. */
-  verified: boolean
 }
 
 /** The provider that an event is about. */

@@ -16,11 +16,13 @@ export interface UserChange {
 }
 
 /** What {@link Accounts.updateUser} changes; what is absent stays as it is. */
-export interface UserUpdate extends Pick<UserChange, 'name'> {
-  /** In its canonical form. Without `emailVerified`, nothing vouches for it. */
-  email?: string
-  /** Whether the user has confirmed the e-mail; false: nothing vouches for it any more. */
-  emailVerified?: boolean
+export interface UserUpdate {
+  /** Later sign-ins do not change it any more; null removes it. */
+  name?: string | null | undefined
+  /** In any spelling for `app.auth`, which makes it canonical. */
+  email?: string | undefined
+  /** Whether they own the e-mail, by the word of the caller; default false for another one. */
+  emailVerified?: boolean | undefined
 }
 
 export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {

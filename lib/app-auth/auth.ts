@@ -3,7 +3,7 @@ import { Authorization } from './authorization.js'
 import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { type AuditSource, audit } from '../audit.js'
-import { type AuthChannel, callListeners } from '../channel.js'
+import { type AuthChannel, announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { refreshPrincipal } from '../current-user/current.js'
 import { AuthError, OptionsError } from '../errors.js'
@@ -12,7 +12,7 @@ import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
 import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
-import { followRevocations, keepSession, signOut } from '../sign-in/sign-out.js'
+import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
 import { type SignInUrlOptions, signInParameters } from '../http/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
@@ -279,9 +279,8 @@ export class Auth extends Authorization {
   protected override async sessionsEnded (
     userId: string, source: AuditSource, except?: FastifyRequest
   ): Promise<void> {
-    audit('revoke', { userId }, source)
-    callListeners(this.channel, userId, this.#log)
-    if (except !== undefined) await keepSession(except, userId)
+    if (except !== undefined) return endOtherSessions(this.#auth, except, userId, source)
+    announceRevoke(this.channel, userId, { ...source, log: this.#log })
   }
 
   /** Tells the former address and the new one, each if the user has confirmed it. */

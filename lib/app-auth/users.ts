@@ -10,6 +10,7 @@ import { assertKnownOptions } from '../option-checks.js'
 import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
+import type { UserUpdate } from '../accounts/changes.js'
 import { recordIn } from '../session/record.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../accounts/auth-store.js'
@@ -51,16 +52,6 @@ export interface BlockOptions extends Cause {
   until?: Date | undefined
   /** A note of the application, kept in the store, and neither logged nor shown. */
   reason?: string | undefined
-}
-
-/** What {@link Users.updateUser} changes; what is absent stays as it is. */
-export interface UserUpdate {
-  /** Later sign-ins do not change it any more; null removes it. */
-  name?: string | null | undefined
-  /** In any spelling. */
-  email?: string | undefined
-  /** Whether they own the e-mail; default false for another one. */
-  emailVerified?: boolean | undefined
 }
 
 /** Which users {@link Users.countUsers} counts. */
@@ -173,18 +164,14 @@ export class Users {
     if (emailVerified !== undefined && typeof emailVerified !== 'boolean') {
       throw invalid('emailVerified must be true or false.')
     }
-    const { before, user } = await this.accounts.updateUser(checkedUserId(userId), withoutUndefined({
-      name: name == null ? name : nameOf(name),
-      email: email === undefined ? undefined : emailOf(email),
-      emailVerified
-    }))
-    const isMoved = user.email !== before.email
+    const { before, user } = await this.accounts.updateUser(checkedUserId(userId), {
+      name: name == null ? name : nameOf(name), email: email === undefined ? email : emailOf(email), emailVerified
+    })
     if (user.name !== before.name) audit('name', { userId }, source)
-    if (isMoved) audit('email', { userId, verified: user.emailVerified }, source)
-    else if (user.emailVerified !== before.emailVerified) {
-      audit('verification', { userId, verified: user.emailVerified }, source)
-    }
-    if (user.generation !== before.generation) await this.sessionsEnded(userId, source)
+    if (user.generation === before.generation) return user
+    const isMoved = user.email !== before.email
+    audit(isMoved ? 'email' : 'verification', { userId, verified: user.emailVerified }, source)
+    await this.sessionsEnded(userId, source)
     if (isMoved) this.emailChanged([before, user])
     return user
   }

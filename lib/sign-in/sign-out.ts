@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { audit, sourceOf } from '../audit.js'
+import { type AuditSource, audit, sourceOf } from '../audit.js'
 import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
@@ -23,25 +23,17 @@ export async function signOutEverywhere (
 }
 
 /**
- * Announces that all sessions of a user were ended, and keeps that of the request. Announces first:
- * the sessions have ended, also when this one cannot be kept.
+ * Announces that all sessions of a user were ended, and keeps that of the request: it gets a new id
+ * and the next generation. A session that had ended before is not kept, because its generation was
+ * lower. Announces first: the sessions have ended, also when this one cannot be kept.
  *
+ * @param source who has ended them
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
 export async function endOtherSessions (
-  { channel }: AuthContext, request: FastifyRequest, userId: string
+  { channel }: AuthContext, request: FastifyRequest, userId: string, source: AuditSource = sourceOf(request)
 ): Promise<void> {
-  announceRevoke(channel, userId, request)
-  await keepSession(request, userId)
-}
-
-/**
- * Keeps the session of a request, if it is one of the user: it gets a new id and the next
- * generation. A session that had ended before is not kept, because its generation was lower.
- *
- * @throws AuthError `invalid_state` when the user signed out meanwhile
- */
-export async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
+  announceRevoke(channel, userId, { ...source, log: request.log })
   const record = recordIn(request.session)
   if (record?.principal.userId !== userId) return
   await renewSession(request, { ...record, generation: record.generation + 1 })

@@ -222,7 +222,7 @@ scene('a blocked user is signed out, and told so at the next sign-in, until the 
   await page.getByRole('link', { name: 'Administration' }).click()
   await page.getByRole('searchbox').fill('nothing')
   await page.getByRole('button', { name: 'Search' }).click()
-  await page.getByText('No user has an e-mail that begins with “nothing”.').waitFor()
+  await page.getByText('No user has an e-mail, a domain or a name that begins with “nothing”.').waitFor()
   t.strictSame(await barriersOn(page), [])
   await page.getByRole('searchbox').fill('Emmy')
   await page.getByRole('button', { name: 'Search' }).click()
