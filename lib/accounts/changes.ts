@@ -70,7 +70,7 @@ export function updateUser (
     }
     if (emailVerified !== undefined) changed = (emailVerified ? withConfirmedEmail : withUnconfirmedEmail)(changed)
     const { emailVerified: isVerified } = userOf(changed)
-    // As for a change by the user. Whoever had the address must not go on as who has it now.
+    // As for a change by the user, and the links in mails to the former address end.
     const isOther = changed.email !== before.email || isVerified !== before.emailVerified
     if (isOther) changed = withSessionsEnded(changed, now)
     return { result: { before, user: userOf(changed) }, account: changed }

@@ -142,7 +142,8 @@ function inMemory (t: Test): Database {
 }
 
 function declaredForPostgres (): Tables {
-  return Object.fromEntries(Object.values(postgresSchema).filter(table => is(table, PgTable)).map(postgresConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+  const tables = Object.values(postgresSchema).filter(table => is(table, PgTable)).map(postgresConfig)
+  return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `${table}_pkey PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `${key.getName()} PRIMARY KEY (${namesOf(key.columns)})`),
@@ -159,14 +160,16 @@ function declaredForPostgres (): Tables {
   ].map(plain).sort()]))
 }
 function declaredForSqlite (): Tables {
-  return Object.fromEntries(Object.values(sqliteSchema).filter(table => is(table, SQLiteTable)).map(sqliteConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+  const tables = Object.values(sqliteSchema).filter(table => is(table, SQLiteTable)).map(sqliteConfig)
+  return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `PRIMARY KEY (${namesOf(key.columns)})`),
     ...foreignKeys.map(foreignKeySentence),
     ...indexes.map(({ config }) => {
       const where = config.where === undefined ? '' : ` WHERE ${new SQLiteSyncDialect().sqlToQuery(config.where).sql}`
-      return `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${config.columns.map(column => is(column, SQL) ? new SQLiteSyncDialect().sqlToQuery(column).sql : namesOf([column])).join(', ')})${where}`
+      const columns = config.columns.map(column => is(column, SQL) ? new SQLiteSyncDialect().sqlToQuery(column).sql : namesOf([column]))
+      return `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${columns.join(', ')})${where}`
     })
   ].sort()]))
 }

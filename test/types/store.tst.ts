@@ -10,8 +10,8 @@ import {
   type Account, type AccountQuery, type AccountStatus, Accounts, type AttemptCounter, type AuthorizationClaims,
   type AuthStore, type Credential, type Factor, type IdentityClaims, type Link, MemoryAuthStore, type NewUser,
   type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
-  type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersFilter, UsersQuery, type UniqueKeys, isBlocked, linksOf,
-  statusOf, userOf
+  type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersFilter,
+  type UsersQuery, type UniqueKeys, isBlocked, linksOf, statusOf, userOf
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
