@@ -588,3 +588,29 @@ async function run (name: string, settings: Record<string, string> = {}): Promis
   if (code !== 0) throw new Error(`${name} ended with ${code}: ${output}`)
   return output
 }
+
+t.test('a table of the audit events says who did what', async t => {
+  const { keepAudit } = await load('audit-table.ts')
+  const sql = postgres(await emptyDatabase(t), { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const failures: unknown[] = []
+  await keepAudit(sql, (error: unknown) => { failures.push(error) })
+  const app = await start({ store: new MemoryAuthStore(), local: localProvider() }, app => {
+    app.post<{ Params: { userId: string } }>('/block/:userId', async request => app.auth.block(request.params.userId, { request }))
+  })
+  const admin = new Browser(app)
+  const register = async (browser: Browser, email: string): Promise<string> =>
+    (await browser.post('/auth/local/register', { email, password: PASSWORD })).json().userId
+  const adminId = await register(admin, 'admin@example.com')
+  const userId = await register(new Browser(app), 'ada@example.com')
+  await new Browser(app).post('/auth/local/login', { email: 'ada@example.com', password: 'another horse' })
+  await admin.post(`/block/${userId}`)
+
+  const page = (await Documentation.read()).pages.get('docs/audit.md')
+  const [blocks = '', failed = '', acts = ''] = page?.blocks('sql').join('').split(';') ?? []
+  const ask = async (query: string, id: string) => (await sql.unsafe(query, [id])).map(row => ({ ...row }))
+  t.match(await ask(blocks, userId), [{ actor: adminId, ip: '127.0.0.1' }])
+  t.match(await ask(failed, userId), [{ code: 'invalid', ip: '127.0.0.1' }])
+  t.match((await ask(acts, adminId)).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }])
+  t.strictSame(failures, [])
+})

@@ -7,6 +7,7 @@ import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
+import { keepHistory } from './history.js'
 import { mountHome } from './home.js'
 import { html } from './html.js'
 import { mountInvitations } from './invitations.js'
@@ -78,7 +79,7 @@ export async function mountApp (
 
   mountHome(app)
   if (mailbox !== null) mountMailbox(app, mailbox)
-  await app.register(mountAdmin)
+  await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
     await setUpLinks(links)

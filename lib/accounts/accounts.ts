@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
 import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersQuery, wrapStoreErrors
+  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
+  type UsersQuery, wrapStoreErrors
 } from './auth-store.js'
-import { type UserChange, admitUser, changeUser, deleteNewUser, deleteUser, grant, withdraw } from './changes.js'
+import {
+  type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
+} from './changes.js'
 import {
   type MailTokenClaims, type NewPassword, type PasswordReset, changeEmail, releaseEmail, replacePasswordHash,
   resetPassword, setPassword, verifyEmail
@@ -16,6 +19,7 @@ import {
   newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
+import { withSearchKeys } from './search-keys.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -86,6 +90,11 @@ export class Accounts {
     return wrapStoreErrors(() => this.#store.users(query))
   }
 
+  /** See {@link AuthStore.countUsers}. */
+  countUsers (filter: UsersFilter): Promise<number> {
+    return wrapStoreErrors(() => this.#store.countUsers(filter))
+  }
+
   /**
    * Creates a user with a first link and, for a local account, a password.
    *
@@ -95,7 +104,7 @@ export class Accounts {
    *   local account without a password, or whose subject is not the e-mail
    */
   async createUser (user: NewUser): Promise<User | null> {
-    const account = newAccount(user, Date.now())
+    const account = withSearchKeys(newAccount(user, Date.now()))
     return await wrapStoreErrors(() => this.#store.insert(account)) ? userOf(account) : null
   }
 
@@ -245,6 +254,20 @@ export class Accounts {
   }
 
   /**
+   * Changes a user as the operator says. Another e-mail or state of it ends all sessions of the
+   * user; factors stay, and so does `email_proven`. The link at `local` moves with the e-mail.
+   *
+   * @returns the user as they were, and as they are
+   * @throws AuthError `unknown_user`; `exists` when another user has the e-mail, `invalid_email`
+   *   when it is not canonical, `invalid_request` to verify none; then nothing was written
+   */
+  async updateUser (userId: string, change: UserUpdate): Promise<{ before: User, user: User }> {
+    const { email = null } = change
+    if (email !== null) assertCanonical(email)
+    return this.#change({ userId }, updateUser(change, Date.now()), { email })
+  }
+
+  /**
    * Replaces the password of a user, or sets the first one and adds the link at `local`, whose
    * subject is the user's e-mail. Ends all sessions of the user.
    *
@@ -341,6 +364,9 @@ export class Accounts {
   }
 
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {
-    return wrapStoreErrors(() => this.#store.change(find, keys, rule))
+    return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
+      const decision = rule(...given)
+      return decision.account == null ? decision : { ...decision, account: withSearchKeys(decision.account) }
+    }))
   }
 }

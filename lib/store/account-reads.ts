@@ -1,5 +1,6 @@
 import { statusOf, userOf } from '../accounts/account.js'
-import { type SQL, type SQLWrapper, and, eq, getTableColumns, gt, not } from '../drizzle/sql.js'
+import type { UsersFilter } from '../accounts/auth-store.js'
+import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, not, or, sql } from '../drizzle/sql.js'
 import type { StoredAccounts } from './apply-rule.js'
 import { given } from './drizzle.js'
 import type { SqlDatabase } from './sql-database.js'
@@ -9,12 +10,16 @@ export interface ReadingDialect {
   /** The id of a user that a statement is given. */
   readonly userId: SQLWrapper
   byCodePoints (column: SQLWrapper): SQL
-  /** Whether the user's e-mail begins with a text. */
-  hasPrefix (email: string): SQL | undefined
+  /** Whether a text begins with another one, by code points. */
+  hasPrefix (text: SQLWrapper, prefix: string): SQL | undefined
+  /** A text of {@link UserExtras}, as its index has it. */
+  note (name: 'name_key' | 'email_domain'): SQL
+  /** The time of creation, as its index has it. */
+  readonly createdAt: SQL
   /** Whether the user is blocked at a time in milliseconds. */
   isBlocked (now: number): SQL
-  /** The id by which users are listed. */
-  listedBy (how: { byEmail: boolean }): SQL
+  /** What users are ordered by who are found by another index. */
+  withoutIndex (column: SQLWrapper): SQLWrapper
 }
 
 /**
@@ -61,6 +66,15 @@ export function accountReads (
     db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
   )
 
+  const matches = ({ search, blocked }: UsersFilter): SQL | undefined => {
+    const isBlocked = dialect.isBlocked(Date.now())
+    const texts = [users.email, dialect.note('email_domain'), dialect.note('name_key')]
+    return and(
+      search === null ? undefined : or(...texts.map(text => dialect.hasPrefix(text, search))),
+      blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
+    )
+  }
+
   return {
     async findUser (query) {
       const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
@@ -77,18 +91,22 @@ export function accountReads (
       const [row] = await statusOfUser({ userId })
       return row === undefined ? null : statusOf(row)
     },
-    async users ({ after, limit, email, blocked }) {
-      const id = dialect.listedBy({ byEmail: email !== null })
-      const isBlocked = dialect.isBlocked(Date.now())
+    async users ({ after, limit, order, ...filter }) {
+      const [id, createdAt] = [users.userId, dialect.createdAt]
+        .map(column => filter.search === null ? column : dialect.withoutIndex(column))
+      const { userId: lastId, createdAt: lastAt = new Date(0) } = after ?? {}
+      const [isAfter, orderBy] = order === 'newest'
+        ? [sql`(${createdAt}, ${id}) < (${lastAt.getTime()}, ${lastId})`, sql`${createdAt} desc, ${id} desc`]
+        : [sql`${id} > ${lastId}`, sql`${id}`]
       const list = database.query(db => db.select().from(users)
-        .where(and(
-          after === null ? undefined : gt(id, after),
-          email === null ? undefined : dialect.hasPrefix(email),
-          blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
-        ))
-        .orderBy(id)
+        .where(and(after === null ? undefined : isAfter, matches(filter)))
+        .orderBy(orderBy)
         .limit(limit))
       return (await list({})).map(userOf)
+    },
+    async countUsers (filter) {
+      const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})
+      return row?.users ?? 0
     }
   }
 }

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type UniqueKeys, wrapStoreErrors
+  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersFilter, type UsersQuery, type UniqueKeys,
+  wrapStoreErrors
 } from '../accounts/auth-store.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
@@ -138,6 +139,10 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
 
   async users (query: UsersQuery): Promise<User[]> {
     return (await this.#database()).accounts.users(query)
+  }
+
+  async countUsers (filter: UsersFilter): Promise<number> {
+    return (await this.#database()).accounts.countUsers(filter)
   }
 
   async insert (account: Account): Promise<boolean> {

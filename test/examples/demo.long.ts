@@ -104,7 +104,7 @@ t.test('an administrator finds users by the beginning of their e-mail, page by p
   await admin.open(url)
   await admin.register({ email: 'sofia@example.com', password: 'tops that turn' })
   t.equal(await new ExampleProcess(t, ['grant.ts', 'sofia@example.com', 'role=admin'], settings).end(), 0)
-  const listed = () => Array.from(admin.page.text.matchAll(/<strong>([^<]+)<\/strong> <small>/g), ([, who]) => who)
+  const listed = () => Array.from(admin.page.text.matchAll(/<strong><a [^>]+>([^<]+)<\/a><\/strong> <small>/g), ([, who]) => who)
 
   await admin.becomeAdministrator(url)
   const first = listed()
@@ -115,13 +115,13 @@ t.test('an administrator finds users by the beginning of their e-mail, page by p
   t.ok([...first, ...second].includes('A user without an e-mail'))
   t.notMatch(admin.page.text, 'Next page')
 
-  await admin.open(`${url}/admin?email=KURT1`)
+  await admin.open(`${url}/admin?search=KURT1`)
   t.strictSame(listed().sort(), ['kurt10@example.com', 'kurt11@example.com', 'kurt12@example.com', 'kurt1@example.com'])
   const { text } = await admin.press('Block')
   t.match(text, 'The user is blocked and signed out.')
-  t.equal(admin.page.url.searchParams.get('email'), 'KURT1', 'the list is the same afterwards')
+  t.equal(admin.page.url.searchParams.get('search'), 'KURT1', 'the list is the same afterwards')
   t.match((await admin.press('Unblock')).text, 'The user may sign in again.')
-  t.match((await admin.open(`${url}/admin?email=kurt13`)).text, 'No user has an e-mail that begins with “kurt13”.')
+  t.match((await admin.open(`${url}/admin?search=kurt13`)).text, 'No user has an e-mail, a domain or a name that begins with “kurt13”.')
   t.equal((await admin.open(`${url}/admin?after=nothing`)).status, 400)
 })
 

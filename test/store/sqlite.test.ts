@@ -807,7 +807,8 @@ t.test('a closed store', async t => {
       factors: () => store.factors(ada.userId),
       findCredential: () => store.findCredential('ada@example.com'),
       status: () => store.status(ada.userId),
-      users: () => store.users({ after: null, limit: 1, email: null, blocked: null }),
+      users: () => store.users({ after: null, limit: 1, order: 'id', search: null, blocked: null }),
+      countUsers: () => store.countUsers({ search: null, blocked: null }),
       insert: () => new Accounts(store).createUser(newUser()),
       change: () => new Accounts(store).grant(ada.userId, {})
     }

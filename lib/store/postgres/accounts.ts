@@ -47,9 +47,11 @@ export function postgresAccounts (
   const reads = accountReads(database, withFactors, {
     userId: USER_ID,
     byCodePoints,
-    hasPrefix: email => sql`${users.email} ~>=~ ${email} and ${users.email} ~<~ ${endOfPrefix(email)}`,
+    hasPrefix: (text, prefix) => sql`(${text} ~>=~ ${prefix} and ${text} ~<~ ${endOfPrefix(prefix)})`,
+    note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
+    createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
     isBlocked,
-    listedBy: () => sql`${users.userId}`
+    withoutIndex: column => column
   })
   return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
 }
