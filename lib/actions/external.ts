@@ -238,7 +238,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const { identity, tokens, signed } = await authenticate(auth, callback)
   await assertSameUser(auth, request, callback.pending, identity)
   const { pending: { remember }, outbox } = callback
-  const user = await userOfIdentity(auth, identity, outbox)
+  const user = await userOfIdentity(auth, request, identity, outbox)
   await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox })
 }
 

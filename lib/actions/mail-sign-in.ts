@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { ProvenMailbox } from '../accounts/mail-sign-in.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import { digestOf } from '../base/digest.js'
 import { announceRevoke } from '../channel.js'
 import { type AuthContext, hasMailSignIn, needed } from '../context.js'
@@ -146,6 +146,7 @@ async function checkCode (auth: AuthContext, request: FastifyRequest, text: stri
   if (!/^[0-9]{6}$/.test(code)) throw new AuthError('invalid_code')
   const pending = await attemptEntry<PendingMailSignIn>(request, MAIL_SIGN_IN, MAX_ATTEMPTS)
   if (pending === null) throw new AuthError('invalid_state')
+  noteSubject(request, pending.user?.userId)
   await countAttempt(auth, pending.email)
   const isRight = digestsOf(auth, pending.id, code).some(digest => isEqual(digest, pending.code))
   if (!isRight) throw new AuthError('invalid_code')
@@ -173,6 +174,7 @@ async function signInOwner (
 ): Promise<Principal> {
   const newId = auth.local?.registration == null ? null : randomUUID()
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
+  noteSubject(request, found?.userId)
   const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds })
   if (proven === null) throw new AuthError('invalid_state')
   const { user, links, as, removed } = proven

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { audit } from '../audit.js'
-import { type AuthChannel, announceRevoke } from '../channel.js'
+import { type AuditSource, audit } from '../audit.js'
+import { type AuthChannel, callListeners } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { refreshPrincipal } from '../current-user/current.js'
 import { AuthError, OptionsError } from '../errors.js'
@@ -11,14 +11,14 @@ import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
 import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
-import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
+import { followRevocations, keepSession, signOut } from '../sign-in/sign-out.js'
 import { type SignInUrlOptions, signInParameters } from '../http/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import type { TokenUse } from '../tokens/token-claims.js'
-import { checkedUserId } from './users.js'
+import { type Cause, checkedUserId } from './users.js'
 import { type Principal, principalOf } from '../session/record.js'
 
 /** How {@link Auth.signIn} signs a user in. */
@@ -222,8 +222,9 @@ export class Auth extends Authorization {
    * @returns false when the user has no open session with this id
    * @throws AuthError `unsupported`, as {@link sessions}
    */
-  async endSession (userId: string, id: string): Promise<boolean> {
-    return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, { log: this.#log })
+  async endSession (userId: string, id: string, cause: Cause = {}): Promise<boolean> {
+    const source = { ...this.sourceOf('endSession', cause), log: cause.request?.log ?? this.#log }
+    return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, source)
   }
 
   /**
@@ -263,19 +264,23 @@ export class Auth extends Authorization {
    * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
    * tells them by a mail. The caller must have verified the user's identity, by more than a mail.
    */
-  async resetFactors (userId: string): Promise<void> {
+  async resetFactors (userId: string, cause: Cause = {}): Promise<void> {
+    const source = this.sourceOf('resetFactors', cause)
     const change = { endsSessions: true, change: () => [] }
     const user = await this.accounts.changeFactors(checkedUserId(userId), change)
     if (user === null) throw new AuthError('unknown_user')
-    audit('factor-removed', { userId, method: 'all', by: 'application' }, this.source)
-    await this.sessionsEnded(userId)
+    audit('factor-removed', { userId, method: 'all', by: 'application' }, source)
+    await this.sessionsEnded(userId, source)
     this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
-  protected override async sessionsEnded (userId: string, { except }: { except?: FastifyRequest } = {}): Promise<void> {
-    if (except === undefined) announceRevoke(this.channel, userId, { log: this.#log })
-    else await endOtherSessions(this.#auth, except, userId)
+  protected override async sessionsEnded (
+    userId: string, source: AuditSource, except?: FastifyRequest
+  ): Promise<void> {
+    audit('revoke', { userId }, source)
+    callListeners(this.channel, userId, this.#log)
+    if (except !== undefined) await keepSession(except, userId)
   }
 
   /**

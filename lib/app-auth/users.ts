@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type AuditSource, audit } from '../audit.js'
+import { type AuditLog, type AuditSource, audit, sourceOf } from '../audit.js'
 import { withoutUndefined } from '../base/defaults.js'
 import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
@@ -28,8 +28,24 @@ export interface UserToCreate {
   claims?: GrantableClaims | undefined
 }
 
+/**
+ * Who causes a change, for its audit events: the last argument of the methods that change users.
+ *
+ * @example
+ * ```ts
+ * await app.auth.unblock(userId, { request })                      // the user of the request
+ * await authorization.grant(userId, { role: 'admin' }, { actor: 'import' })
+ * ```
+ */
+export interface Cause {
+  /** The request that asks for it: the events have its user, id, address and user agent. */
+  request?: AnyRequest | undefined
+  /** Who does it, in place of the user of the request: an id or a name. */
+  actor?: string | undefined
+}
+
 /** How {@link Users.block} blocks a user. */
-export interface BlockOptions {
+export interface BlockOptions extends Cause {
   /** When the block ends by itself, in the future; default never. */
   until?: Date | undefined
   /** A note of the application, kept in the store, and neither logged nor shown. */
@@ -57,8 +73,8 @@ export interface UserPage {
 }
 
 /** The session that is kept when all others of its user end. */
-export interface KeptSession {
-  /** A request of the user, whose session gets a new id. */
+export interface KeptSession extends Cause {
+  /** A request of the user, whose session gets a new id; the default of `request`. */
   except?: AnyRequest | undefined
 }
 
@@ -70,7 +86,7 @@ export class Users {
   /** The store of users, links and claims. */
   readonly store: AuthStore
   protected readonly accounts: Accounts
-  protected readonly source: AuditSource | null
+  readonly #log: AuditLog | undefined
   readonly #local: LocalIdentityProvider | null
 
   /**
@@ -79,10 +95,10 @@ export class Users {
    * @param log logs audit events, which `node:diagnostics_channel` publishes in any case
    * @param local needed by the methods that take a password
    */
-  constructor (store: AuthStore, log?: AuditSource['log'], local: LocalIdentityProvider | null = null) {
+  constructor (store: AuthStore, log?: AuditLog, local: LocalIdentityProvider | null = null) {
     this.store = store
     this.accounts = new Accounts(store)
-    this.source = log === undefined ? null : { log }
+    this.#log = log
     this.#local = local
   }
 
@@ -94,7 +110,8 @@ export class Users {
    * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `weak_password`,
    *   `invalid_claims`, `busy`
    */
-  async createUser (user: UserToCreate): Promise<User> {
+  async createUser (user: UserToCreate, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('createUser', cause)
     assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
     const { emailVerified = false, password } = user
     const claims = authorizationClaims(user.claims ?? {})
@@ -121,7 +138,7 @@ export class Users {
       ...(isLocal && { passwordHash: await this.#hash('createUser', password, email) })
     })
     if (created === null) throw new AuthError('exists')
-    audit('creation', { userId, provider }, this.source)
+    audit('creation', { userId, provider }, source)
     return created
   }
 
@@ -144,14 +161,15 @@ export class Users {
    *   `unauthenticated` when the session of `kept` has ended, `busy`
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
+    const source = this.sourceOf('setPassword', kept, 'except')
     const { email } = await this.existingUser(userId)
     if (email === null) throw invalid(NO_EMAIL)
     const passwordHash = await this.#hash('setPassword', password, email)
     const generation = generationIn(userId, kept)
     const changed = await this.accounts.setPassword(userId, withoutUndefined({ passwordHash, generation }))
     if (changed === null) throw generation === undefined ? invalid(NO_EMAIL) : new AuthError('unauthenticated')
-    audit('password', { userId }, this.source)
-    await this.sessionsEnded(userId, kept)
+    audit('password', { userId }, source)
+    await this.sessionsEnded(userId, source, kept.except)
     return changed
   }
 
@@ -207,7 +225,7 @@ export class Users {
    * is removed or over.
    */
   async block (userId: string, options: BlockOptions = {}): Promise<User> {
-    assertKnownOptions('block', options, ['until', 'reason'])
+    const source = this.sourceOf('block', options, 'until', 'reason')
     const { until, reason } = options
     const at = new Date()
     if (until !== undefined && !(until instanceof Date && until > at)) {
@@ -216,15 +234,16 @@ export class Users {
     if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
     const blocked = withoutUndefined({ at, until, reason })
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
-    audit('block', { userId, until: until ?? null }, this.source)
-    await this.sessionsEnded(userId)
+    audit('block', { userId, until: until ?? null }, source)
+    await this.sessionsEnded(userId, source)
     return user
   }
 
   /** Removes the block of a user. Sessions that the block ended stay ended. */
-  async unblock (userId: string): Promise<User> {
+  async unblock (userId: string, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('unblock', cause)
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked: null })
-    audit('unblock', { userId }, this.source)
+    audit('unblock', { userId }, source)
     return user
   }
 
@@ -233,13 +252,22 @@ export class Users {
    * Tokens that were issued to the user until now are refused.
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
+    const source = this.sourceOf('signOutEverywhere', kept, 'except')
     await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
-    audit('sign-out-everywhere', { userId }, this.source)
-    await this.sessionsEnded(userId, kept)
+    audit('sign-out-everywhere', { userId }, source)
+    await this.sessionsEnded(userId, source, kept.except)
   }
 
-  /** Called when all sessions of a user were ended. */
-  protected async sessionsEnded (_userId: string, _kept: KeptSession = {}): Promise<void> {
+  /** Checks the last argument of a method, and returns what its events are published with. */
+  protected sourceOf (method: string, options: KeptSession, ...others: string[]): AuditSource {
+    assertKnownOptions(method, options, ['request', 'actor', ...others])
+    const { request = options.except, actor } = options
+    if (actor !== undefined && !isText(actor)) throw invalid('actor must be text.')
+    return sourceOf<AuditSource>(request ?? { log: this.#log }, actor)
+  }
+
+  /** Called when all sessions of a user were ended, but for the one of a request. */
+  protected async sessionsEnded (_userId: string, _source: AuditSource, _except?: AnyRequest): Promise<void> {
     // A script has no sessions; `app.auth` announces the end.
   }
 

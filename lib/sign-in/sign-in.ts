@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
+import { noteSubject } from '../audit.js'
 import { type AuthContext, hasFactors } from '../context.js'
 import { assertCanAsk } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
@@ -20,6 +21,7 @@ export async function signIn (
   auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser
 ): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
+  noteSubject(request, user.userId)
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
 

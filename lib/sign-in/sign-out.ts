@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { audit } from '../audit.js'
+import { audit, sourceOf } from '../audit.js'
 import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
@@ -23,9 +23,8 @@ export async function signOutEverywhere (
 }
 
 /**
- * Announces that all sessions of a user were ended, and keeps that of the request: it gets a new id
- * and the next generation. A session that had ended before is not kept, because its generation was
- * lower. Announces first: the sessions have ended, also when this one cannot be kept.
+ * Announces that all sessions of a user were ended, and keeps that of the request. Announces first:
+ * the sessions have ended, also when this one cannot be kept.
  *
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
@@ -33,6 +32,16 @@ export async function endOtherSessions (
   { channel }: AuthContext, request: FastifyRequest, userId: string
 ): Promise<void> {
   announceRevoke(channel, userId, request)
+  await keepSession(request, userId)
+}
+
+/**
+ * Keeps the session of a request, if it is one of the user: it gets a new id and the next
+ * generation. A session that had ended before is not kept, because its generation was lower.
+ *
+ * @throws AuthError `invalid_state` when the user signed out meanwhile
+ */
+export async function keepSession (request: FastifyRequest, userId: string): Promise<void> {
   const record = recordIn(request.session)
   if (record?.principal.userId !== userId) return
   await renewSession(request, { ...record, generation: record.generation + 1 })
@@ -48,8 +57,9 @@ export async function endOtherSessions (
 export async function signOut (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, announced?: string
 ): Promise<void> {
+  const source = sourceOf(request)
   for (const signedOut of await signOutSession(request, reply, announced)) {
-    if (signedOut.userId !== announced) await announceSignOut(auth, signedOut, request)
+    if (signedOut.userId !== announced) await announceSignOut(auth, signedOut, source)
   }
 }
 
