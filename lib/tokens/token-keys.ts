@@ -1,4 +1,6 @@
-import { type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, hash } from 'node:crypto'
+import {
+  type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, generateKeyPairSync, hash
+} from 'node:crypto'
 import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
@@ -19,8 +21,8 @@ export interface Jwk {
   use?: string | undefined
   kid?: string | undefined
   /**
-   * Of a private key: when it begins to sign, such as `2026-12-01T00:00:00Z`; default at once. It is
-   * published before, so that each verifier knows it by then.
+   * Of a private key: when it begins to sign, such as `2026-12-01T00:00:00Z`; default at once. It
+   * is published before, so that verifiers know it by then.
    */
   notBefore?: string | undefined
 }
@@ -93,6 +95,17 @@ export function keysOfSigningKey (signingKey: unknown, option: string): TokenKey
     verifying: pairs.map(({ verifying }) => verifying),
     published
   }
+}
+
+/** Makes a private key that signs from `notBefore` on. */
+export function newKey (alg = 'ES256', notBefore?: string): Jwk {
+  const kind = KINDS.find(kind => kind.alg === alg)
+  if (kind === undefined) throw new OptionsError('alg must be ES256 or EdDSA')
+  timeOf(notBefore, 'notBefore')
+  const { privateKey } = kind.kty === 'EC'
+    ? generateKeyPairSync('ec', { namedCurve: kind.crv })
+    : generateKeyPairSync('ed25519')
+  return { ...privateKey.export({ format: 'jwk' }), alg, ...(notBefore !== undefined && { notBefore }) }
 }
 
 /** Imports public JWKs, which only verify. */

@@ -809,7 +809,9 @@ t.test('a closed store', async t => {
       status: () => store.status(ada.userId),
       users: () => store.users({ after: null, limit: 1, email: null, blocked: null }),
       insert: () => new Accounts(store).createUser(newUser()),
-      change: () => new Accounts(store).grant(ada.userId, {})
+      change: () => new Accounts(store).grant(ada.userId, {}),
+      tables: () => store.tables(),
+      migrate: () => store.migrate()
     }
     for (const attempt of Object.values(attempts)) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
   })

@@ -16,7 +16,7 @@ export async function openSqlite (
   target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
 ) {
   if ('file' in target) {
-    const connection = await openFile(target.file, options)
+    const connection = await openFile(target.file, options.createTables)
     const watched = new WatchedFile(target.file, connection, options.lost)
     const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
     return {
@@ -54,12 +54,12 @@ function syncOf (connection: Database): (isWanted: boolean) => void {
   }
 }
 
-/** Opens or creates a file whose commits survive a crash of the machine. */
-async function openFile (file: string, { createTables }: Pick<SqliteDatabaseOptions, 'createTables'>): Promise<Database> {
+/** Opens a file, or creates it, whose commits survive a crash of the machine. */
+async function openFile (file: string, isCreated: boolean): Promise<Database> {
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process.
-    const opened = connection = new Sqlite(file, { timeout: 0, fileMustExist: !createTables })
+    const opened = connection = new Sqlite(file, { timeout: 0, fileMustExist: !isCreated })
     await whileLocked(() => {
       opened.pragma('journal_mode = WAL')
       // The first read makes the files of the log, which are watched too.
