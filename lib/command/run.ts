@@ -23,7 +23,8 @@ export async function run ([name = '', ...args]: readonly string[]): Promise<num
     const isUsage = error instanceof OptionsError || String(code).startsWith('ERR_PARSE_ARGS')
     if (!isUsage && !(error instanceof AuthError)) throw error
     const isOfStore = code === 'unavailable' && cause instanceof Error
-    const sentence = String(isOfStore ? `The database cannot be used: ${cause.message}` : message).replaceAll(/\s+/g, ' ')
+    const reason = isOfStore ? `The database cannot be used: ${cause.message}` : message
+    const sentence = String(reason).replaceAll(/\s+/g, ' ')
     process.stderr.write(`${isJson ? JSON.stringify({ code, message: sentence }) : sentence}\n`)
     return isUsage ? 2 : 1
   }
@@ -50,7 +51,7 @@ default LOCAL_AUTH_DB. create and link also take --base-url, --prefix, --issuer.
 
 function unknown (name: string): string {
   const [nearest = ''] = [...COMMANDS.keys()].sort((a, b) => distance(name, a) - distance(name, b))
-  const hint = distance(name, nearest) < 4 ? ` Did you mean ${nearest}?` : ''
+  const hint = distance(name, nearest) <= name.length / 2 ? ` Did you mean ${nearest}?` : ''
   return `There is no command "${name}".${hint} See npx fastify-svc-auth --help.`
 }
 
