@@ -246,7 +246,9 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
     providers: [new GitHubProvider(CLIENT)],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, signInByMail: true, registration: { verify: 'first' } }),
+    local: localProvider({
+      secret: undefined, signingKey: ecKey(), issuer: 'https://app.example', sendMail () {}, signInByMail: true, registration: { verify: 'first' }
+    }),
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     trustedOrigins: ['https://app.test'],

@@ -133,7 +133,8 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ['one key twice', { signingKey: [good, good] }, /^LocalIdentityProvider: signingKey must contain different keys, each with its own kid$/],
   ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^LocalIdentityProvider: signingKey must contain different keys/],
   ['a wrong key in a list', { signingKey: [good, withoutPrivate] }, /^LocalIdentityProvider: signingKey\[1\] must be a private JWK for ES256/],
-  ['a key that signs later alone', { signingKey: { ...good, notBefore: '2999-01-01T00:00:00Z' } }, /^LocalIdentityProvider: signingKey needs a key that signs until/],
+  ['a key that signs later alone', { signingKey: { ...good, notBefore: '2999-01-01T00:00:00Z' } },
+    /^LocalIdentityProvider: signingKey needs a key that signs until/],
   ...['2026-12-01', '2026-12-01T00:00:00', '2026-13-01T00:00:00Z', 1_764_547_200, null, new Date()].map((notBefore): [string, object, RegExp] => [
     `a notBefore of ${String(notBefore)}`,
     { signingKey: [{ ...good, notBefore }] },
