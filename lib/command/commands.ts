@@ -29,7 +29,7 @@ const LOG = { info: (entry: object) => { note(JSON.stringify({ time: new Date(),
 export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Command>({
   migrate: {
     takes: '[--check]',
-    does: 'Make the tables, or bring them up to date',
+    does: 'Make the tables, or update them',
     options: ['check'],
     run: async ({ store, check = false }) => withStore({ store, createTables: !check }, async store => {
       const { missing } = await knownTables(store)
@@ -40,7 +40,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   },
   create: {
     takes: '<email> [--claim k=v]...',
-    does: 'Create a user; print a link for the first password',
+    does: 'Create a user; print their first link',
     options: ['claim', 'no-link', ...OF_LINKS],
     async run (values, email) {
       const makeLink = values['no-link'] ? null : await linkMaker(values)

@@ -1,5 +1,6 @@
 /** The command line, each command as a process of its own. */
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
@@ -12,6 +13,8 @@ import { isThorough } from '../helpers/thorough.js'
 import { freePort } from '../helpers/loopback.js'
 
 const EMAIL = 'ada@example.com'
+const FOLDER = mkdtempSync(join(tmpdir(), 'svc-auth-command-'))
+t.teardown(() => { rmSync(FOLDER, { recursive: true }) })
 
 /** Each makes an empty database. */
 const DATABASES: Record<string, (t: Test) => Promise<string>> = {
@@ -207,8 +210,6 @@ async function prepared (email?: string): Promise<string> {
   await store.close()
   return file
 }
-
-const FOLDER = t.testdir()
 
 function assertSentence (t: Test, text: string): void {
   t.match(text, /^[^\n]+\n$/, 'one line')
