@@ -102,6 +102,8 @@ export interface AuditEvents {
    * person has changed the table.
    */
   'secret-unreadable': AuditedUser
+  /** An operator made a link that signs in as the user, once. */
+  'sign-in-link': AuditedUser
   /** A user was blocked. */
   block: AuditedUser & {
     /** When the block ends by itself; null for one that lasts until it is removed. */

@@ -563,12 +563,6 @@ t.test('the script that makes an administrator leaves an unverified address alon
   await store.close()
 })
 
-t.test('the key that the page on tokens makes signs tokens', async t => {
-  const signingKey = JSON.parse(await run('make-key.ts'))
-  const local = new LocalIdentityProvider({ issuer: BASE_URL, signingKey })
-  t.match(await local.verifyIdToken(await local.issueIdToken('a program')), { sub: 'a program' })
-})
-
 /** Runs a program of the documentation to its end; what it prints. */
 async function run (name: string, settings: Record<string, string> = {}): Promise<string> {
   // env -i, not the option env: tap adds its loaders to that.

@@ -9,7 +9,6 @@ import { refreshPrincipal } from '../current-user/current.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
 import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
-import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
 import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
@@ -255,24 +254,10 @@ export class Auth extends Authorization {
     await this.#auth.mailer?.sent()
   }
 
-  /** Lists the second factors and passkeys of a user, without their secrets. */
-  async factors (userId: string): Promise<UserFactor[]> {
-    await this.existingUser(userId)
-    return listFactors(this.accounts, userId)
-  }
-
-  /**
-   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
-   * tells them by a mail. The caller must have verified the user's identity, by more than a mail.
-   */
-  async resetFactors (userId: string, cause: Cause = {}): Promise<void> {
-    const source = this.sourceOf('resetFactors', cause)
-    const change = { endsSessions: true, change: () => [] }
-    const user = await this.accounts.changeFactors(checkedUserId(userId), change)
-    if (user === null) throw new AuthError('unknown_user')
-    audit('factor-removed', { userId, method: 'all', by: 'application' }, source)
-    await this.sessionsEnded(userId, source)
+  override async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
+    const user = await super.resetFactors(userId, cause)
     this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
+    return user
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */

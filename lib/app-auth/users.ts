@@ -6,6 +6,7 @@ import { type GrantableClaims, authorizationClaims, displayName, isStorable, isT
 import { checkedEmail } from '../email.js'
 import { assertText } from '../current-user/recent.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { assertKnownOptions } from '../option-checks.js'
 import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
@@ -285,6 +286,27 @@ export class Users {
     await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
     audit('sign-out-everywhere', { userId }, source)
     await this.sessionsEnded(userId, source, kept.except)
+  }
+
+  /** Lists the second factors and passkeys of a user, without their secrets. */
+  async factors (userId: string): Promise<UserFactor[]> {
+    await this.existingUser(userId)
+    return listFactors(this.accounts, userId)
+  }
+
+  /**
+   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and,
+   * by `app.auth`, tells them by a mail. The caller must have verified the user's identity, by more
+   * than a mail.
+   */
+  async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('resetFactors', cause)
+    const change = { endsSessions: true, change: () => [] }
+    const user = await this.accounts.changeFactors(checkedUserId(userId), change)
+    if (user === null) throw new AuthError('unknown_user')
+    audit('factor-removed', { userId, method: 'all', by: 'application' }, source)
+    await this.sessionsEnded(userId, source)
+    return user
   }
 
   /** Checks the last argument of a method, and returns what its events are published with. */

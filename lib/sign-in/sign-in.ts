@@ -36,15 +36,18 @@ export async function signIn (
 /**
  * Signs in a user that the application has authenticated.
  *
+ * @param how `generation`: the one that the user must still have, else `invalid_state`
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
 export async function signInUser (
   auth: AuthContext,
   request: FastifyRequest,
-  { userId, remember, skipsFactor }: { userId: string, remember: boolean, skipsFactor: boolean }
+  { userId, generation, remember, skipsFactor }:
+  { userId: string, generation?: number, remember: boolean, skipsFactor: boolean }
 ): Promise<Principal> {
   const { accounts } = auth
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
+  if (generation !== undefined && user?.generation !== generation) throw new AuthError('invalid_state')
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
   return signIn(auth, request, { ...written(user), identity, method: 'application', remember, skipsFactor })

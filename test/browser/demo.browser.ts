@@ -151,7 +151,7 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   const { page: emmysPage } = await arrive()
   await signIn(emmysPage, EMMY)
   await arrival(emmysPage, '/')
-  t.equal(await new ExampleProcess(t, ['grant.ts', ADA.email, 'role=admin'], settings).end(), 0)
+  t.equal(await new ExampleProcess(t, ['../lib/command/main.ts', 'grant', ADA.email, '--claim', 'role=admin'], settings).end(), 0)
 
   await page.getByRole('link', { name: 'Administration' }).click()
   t.equal(await arrival(page, '/auth/pages/factors'), '/auth/pages/factors?next=%2Fadmin', 'an administrator needs a second factor')

@@ -810,7 +810,9 @@ t.test('a closed store', async t => {
       users: () => store.users({ after: null, limit: 1, order: 'id', search: null, blocked: null }),
       countUsers: () => store.countUsers({ search: null, blocked: null }),
       insert: () => new Accounts(store).createUser(newUser()),
-      change: () => new Accounts(store).grant(ada.userId, {})
+      change: () => new Accounts(store).grant(ada.userId, {}),
+      tables: () => store.tables(),
+      migrate: () => store.migrate()
     }
     for (const attempt of Object.values(attempts)) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
   })

@@ -2,7 +2,10 @@ import { sql } from '../../drizzle/postgres.js'
 import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { type Migration, type TablePart, ifMissing, mainTable, missingPart, renamed, tablesOf } from '../table-parts.js'
+import {
+  type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState, tablesOf
+} from '../table-parts.js'
+import { isTrue } from './statements.js'
 
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
@@ -17,6 +20,15 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
   if (journals === 0) return []
   const applied = await db.select({ name: sql<string>`name` }).from(sql`svc_auth_migrations`)
   return applied.map(({ name }) => name)
+}
+
+/** Returns how the tables differ from those of this version, and changes nothing. */
+export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
+  const [applied, [{ isOwn } = { isOwn: false }]] = await Promise.all([
+    appliedMigrations(db),
+    db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
+  ])
+  return tableState(MIGRATIONS, applied.length === 0 && isOwn ? null : applied)
 }
 
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
