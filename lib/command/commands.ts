@@ -31,22 +31,20 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     takes: '[--check]',
     does: 'Make the tables, or update them',
     options: ['check'],
-    run: async ({ store, check = false }) => withStore({ store, createTables: !check }, async store => {
-      const { missing } = await knownTables(store)
-      if (check && missing.length > 0) throw lacking(missing)
-      if (!check) await store.migrate()
+    run: async values => withStore(values, values.check !== true, async (store, missing) => {
+      if (values.check !== true) await store.migrate()
       return { migrated: missing }
     })
   },
   create: {
     takes: '<email> [--claim k=v]...',
     does: 'Create a user; print their first link',
-    options: ['claim', 'no-link', ...OF_LINKS],
+    options: ['claim', ...OF_LINKS],
     async run (values, email) {
-      const makeLink = values['no-link'] ? null : await linkMaker(values)
+      const makeLink = values['base-url'] === undefined ? null : await linkMaker(values)
       return withAuthorization(values, async (auth, store) => {
         const user = await auth.createUser({ email, emailVerified: true, claims: claimsIn(values) }, CAUSE)
-        return makeLink === null ? user : { ...user, ...await makeLink(store, user, ['reset-password', 'sign-in']) }
+        return makeLink === null ? user : { ...user, ...await makeLink(store, user, 'reset-password') }
       })
     }
   },
@@ -69,7 +67,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   'reset-factors': ofUser('', 'Remove second factors and passkeys', [], async (auth, { userId }) =>
     auth.resetFactors(userId, CAUSE)),
   link: ofUser('', 'Print a link that signs in once', OF_LINKS, async (_auth, user, values, store) => {
-    const link = await (await linkMaker(values))(store, user, ['sign-in'])
+    const link = await (await linkMaker(values))(store, user, 'sign-in')
     audit('sign-in-link', { userId: user.userId }, { log: LOG, ...CAUSE })
     return link
   }),
@@ -112,39 +110,37 @@ function ofUser (
   }
 }
 
-/** Works on tables as this version has them, and makes none. */
 async function withAuthorization (
-  { store }: Values, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
+  values: Values, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
 ): Promise<object> {
-  return withStore({ store, createTables: false }, async store => {
-    const { Authorization } = await import('../app-auth/authorization.js')
-    const { missing } = await knownTables(store)
-    if (missing.length > 0) throw lacking(missing)
-    return work(new Authorization(store, LOG), store)
-  })
+  const { Authorization } = await import('../app-auth/authorization.js')
+  return withStore(values, false, async store => work(new Authorization(store, LOG), store))
 }
 
+/** Works on tables as this version has them; if they may be missing, on older ones and on none. */
 async function withStore (
-  { store: target, createTables }: { store: string | undefined, createTables: boolean },
-  work: (store: SqlAuthStore) => Promise<object>
+  { store: target }: Values, mayLack: boolean, work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
 ): Promise<object> {
   if (target !== undefined && URL.canParse(target) && new URL(target).password !== '') {
     throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
   }
   const { SqlAuthStore } = await import('../store/sql.js')
-  const store = new SqlAuthStore(target, { createTables })
-  return work(store).finally(() => store.close())
+  const store = new SqlAuthStore(target, { createTables: mayLack })
+  try {
+    const { missing, unknown } = await store.tables()
+    if (unknown.length > 0) {
+      throw unsupported(`The database is of a newer version, with ${unknown.join(', ')}; install that version.`)
+    }
+    if (missing.length > 0 && !mayLack) {
+      throw unsupported(`The database lacks ${missing.join(', ')}; run: npx fastify-svc-auth migrate`)
+    }
+    return await work(store, missing)
+  } finally {
+    await store.close()
+  }
 }
 
-async function knownTables (store: SqlAuthStore) {
-  const state = await store.tables()
-  if (state.unknown.length === 0) return state
-  const message = `The database is of a newer version, with ${state.unknown.join(', ')}; install that version.`
-  throw new AuthError('unsupported', { message })
-}
-
-function lacking (missing: readonly string[]): AuthError {
-  const message = `The database lacks ${missing.join(', ')}; run: npx fastify-svc-auth migrate`
+function unsupported (message: string): AuthError {
   return new AuthError('unsupported', { message })
 }
 

@@ -19,32 +19,12 @@ export function linkMaker ({ 'base-url': baseUrl, prefix, issuer }: Values) {
   const { mailTokens, site, ...options } = resolveOptions({ baseUrl, prefix, local }, { session: true })
   const base = new URL(site.routePath(`${options.prefix}/`), baseUrl)
 
-  /** Makes a link of the first kind that the application has a page for. */
-  return async (store: SqlAuthStore, user: User, kinds: readonly LinkMailKind[]) => {
-    if (!hasMailbox(user) || mailTokens === null) throw refused('The user has no e-mail, which a link is about.')
-    if (isBlocked(user)) throw new AuthError('blocked')
-    for (const kind of kinds) {
-      const link = kind === 'sign-in' ? await putOperatorSignIn(store.entries, user) : { ...user, to: null }
-      const token = await mailTokens.issue(kind, link)
-      const url = linkWith(token, kind, base)
-      const status = await statusOf(url, token).catch(() => null)
-      if (status === null) process.stderr.write(`${base.origin} does not answer, so the link was not tried.\n`)
-      if (status === null || status < 400) return { url, expiresIn: LINK_LIFETIMES[kind] }
-      if (status !== 404) {
-        throw refused(`${base} does not know the link: it has another database, LOCAL_IDP_SECRET or issuer.`)
-      }
+  return async (store: SqlAuthStore, user: User, kind: LinkMailKind) => {
+    if (!hasMailbox(user) || mailTokens === null) {
+      throw new AuthError('unsupported', { message: 'The user has no e-mail, which a link is about.' })
     }
-    throw refused(`${base} has no page for the link: correct --base-url and --prefix, ` +
-      'or give its LocalIdentityProvider sendMail and signInByMail.')
+    if (isBlocked(user)) throw new AuthError('blocked')
+    const link = kind === 'sign-in' ? await putOperatorSignIn(store.entries, user) : { ...user, to: null }
+    return { url: linkWith(await mailTokens.issue(kind, link), kind, base), expiresIn: LINK_LIFETIMES[kind] }
   }
-}
-
-/** Opens a link, which uses nothing. The page of a link that does not work lacks the token. */
-async function statusOf (url: string, token: string): Promise<number> {
-  const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(5000) })
-  return response.ok && !(await response.text()).includes(token) ? 401 : response.status
-}
-
-function refused (message: string): AuthError {
-  return new AuthError('unsupported', { message })
 }

@@ -11,7 +11,6 @@ const OPTIONS = {
   'base-url': TEXT,
   prefix: TEXT,
   issuer: TEXT,
-  'no-link': FLAG,
   until: TEXT,
   reason: TEXT,
   alg: TEXT,

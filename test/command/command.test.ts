@@ -37,11 +37,11 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
     t.match((await json('migrate')).migrated.length, 2)
     t.match(await run('migrate', '--check'), { code: 0, stderr: '' })
 
-    const created = await json('create', 'Ada@Example.com', '--no-link', '--claim', 'role=admin', '--claim', 'teams:=["a","b"]')
+    const created = await json('create', 'Ada@Example.com', '--claim', 'role=admin', '--claim', 'teams:=["a","b"]')
     t.match(created, { email: EMAIL, emailVerified: true, claims: { role: 'admin', teams: ['a', 'b'] } })
     const line = JSON.parse(created.audited)
     t.match(line, { event: 'fastify-svc-auth.creation', userId: created.userId, actor: /^command:\w+$/, time: /^20/ })
-    t.match(await run('create', EMAIL, '--no-link'), { code: 1, stdout: '', stderr: /^An account with this e-mail already exists/ })
+    t.match(await run('create', EMAIL), { code: 1, stdout: '', stderr: /^An account with this e-mail already exists/ })
 
     t.match(await json('show', created.userId), { email: EMAIL, links: [{ provider: 'application' }], factors: [] })
     t.match(await json('grant', EMAIL, '--claim', 'role=owner=x'), { role: 'owner=x', teams: ['a', 'b'], audited: '.grant' })
@@ -100,7 +100,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
     await execute("delete from svc_auth_migrations where name <> '0000_tables-users'")
     t.match(await run('show', EMAIL), { code: 1, stderr: 'The database lacks 0000_tables-sessions; run: npx fastify-svc-auth migrate\n' })
     await execute('drop table svc_auth_migrations')
-    t.match(await run('create', EMAIL, '--no-link'), { code: 0 })
+    t.match(await run('create', EMAIL), { code: 0 })
     t.match(await run('migrate', '--check'), { code: 0 })
   })
 }

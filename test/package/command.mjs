@@ -8,7 +8,7 @@ export async function checkCommand (project, database) {
 
   await assert.rejects(command('migrate', '--check'))
   assert.equal(JSON.parse(await command('migrate')).migrated.length > 0, true)
-  await command('create', EMAIL, '--claim', 'role=admin', '--no-link')
+  await command('create', EMAIL, '--claim', 'role=admin')
   assert.deepEqual(JSON.parse(await command('show', EMAIL)).claims, { role: 'admin' })
   await command('delete', EMAIL, '--yes')
   await assert.rejects(command('show', EMAIL), /unknown_user/)
