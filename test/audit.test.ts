@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuditEvent, type AuthPluginOptions, Authorization, MemoryAuthStore, SignInRefused } from '../lib/index.js'
 import { mailbox } from '../lib/testing.js'
+import { secretsIn } from './audited-secrets.mjs'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from './helpers/own-provider.js'
@@ -358,4 +361,15 @@ t.test('attack 60: neither log nor events hold a password, a token, a code, a st
     t.ok(secret.length > 8)
     t.notOk(kept.includes(secret) || kept.includes(encodeURIComponent(secret)), secret)
   }
+})
+
+t.test('attack 60: an event with a secret ends the process of a test', async t => {
+  const publish = (payload: object): number | null => spawnSync(process.execPath, [
+    '--import', './test/typescript.mjs', '-e',
+    `require('node:diagnostics_channel').channel('fastify-svc-auth.audit').publish(${JSON.stringify({ event: 'grant', ...payload })})`
+  ]).status
+  t.equal(publish({ userId: randomUUID(), provider: 'local', userAgent: 'a@example.com' }), 0)
+  t.not(publish({ claims: { note: ['ada@example.com'] } }), 0)
+  const secrets = ['ada@example.com', 'correct horse', 'eyJhbGciOiJI.eyJz', '$argon2id$v=19', '123456', 'ABCD-EFGH-JKMN-PQRS-TVWX-YZ01', 'x'.repeat(43)]
+  for (const secret of secrets) t.equal(secretsIn({ event: 'grant', claims: { note: [secret] } }).length > 0, true, secret)
 })

@@ -18,9 +18,14 @@ export interface ReadingDialect {
   readonly createdAt: SQL
   /** Whether the user is blocked at a time in milliseconds. */
   isBlocked (now: number): SQL
-  /** What users are ordered by who are found by another index. */
-  withoutIndex (column: SQLWrapper): SQLWrapper
+  /** A column whose index is not used; absent where the database decides by how many match. */
+  withoutIndex? (column: SQLWrapper): SQLWrapper
 }
+
+/** How many users are sorted at most where the database does not decide. */
+const MANY = 2000
+
+const asIs = (column: SQLWrapper): SQLWrapper => column
 
 /**
  * Reads accounts, each time with one statement.
@@ -66,13 +71,20 @@ export function accountReads (
     db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
   )
 
-  const matches = ({ search, blocked }: UsersFilter): SQL | undefined => {
+  const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
     const isBlocked = dialect.isBlocked(Date.now())
-    const texts = [users.email, dialect.note('email_domain'), dialect.note('name_key')]
+    const texts = [users.email, dialect.note('email_domain'), dialect.note('name_key')].map(of)
     return and(
       search === null ? undefined : or(...texts.map(text => dialect.hasPrefix(text, search))),
       blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
     )
+  }
+
+  const { withoutIndex = asIs } = dialect
+  const isFew = async (filter: UsersFilter): Promise<boolean> => {
+    if (filter.search === null || withoutIndex === asIs) return false
+    const first = database.query(db => db.select({ id: users.userId }).from(users).where(matches(filter)).limit(MANY))
+    return (await first({})).length < MANY
   }
 
   return {
@@ -92,14 +104,18 @@ export function accountReads (
       return row === undefined ? null : statusOf(row)
     },
     async users ({ after, limit, order, ...filter }) {
-      const [id, createdAt] = [users.userId, dialect.createdAt]
-        .map(column => filter.search === null ? column : dialect.withoutIndex(column))
+      // Few users are found and sorted; of many, the next ones are soon met in their order.
+      const [ofOrder, ofSearch] = await isFew(filter) ? [withoutIndex, asIs] : [asIs, withoutIndex]
+      const [id, createdAt] = [ofOrder(users.userId), ofOrder(dialect.createdAt)]
       const { userId: lastId, createdAt: lastAt = new Date(0) } = after ?? {}
       const [isAfter, orderBy] = order === 'newest'
-        ? [sql`(${createdAt}, ${id}) < (${lastAt.getTime()}, ${lastId})`, sql`${createdAt} desc, ${id} desc`]
+        ? [
+            sql`${createdAt} <= ${lastAt.getTime()} and (${createdAt}, ${id}) < (${lastAt.getTime()}, ${lastId})`,
+            sql`${createdAt} desc, ${id} desc`
+          ]
         : [sql`${id} > ${lastId}`, sql`${id}`]
       const list = database.query(db => db.select().from(users)
-        .where(and(after === null ? undefined : isAfter, matches(filter)))
+        .where(and(after === null ? undefined : isAfter, matches(filter, ofSearch)))
         .orderBy(orderBy)
         .limit(limit))
       return (await list({})).map(userOf)

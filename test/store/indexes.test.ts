@@ -32,6 +32,10 @@ const NEWS = { claims: { sub: 'subject-1234', name: 'Ada' }, verifiedEmail: 'ada
 const ALL: UsersQuery = { after: null, limit: 50, order: 'id', search: null, blocked: null }
 const EARLIER = { userId: '00000000-0000-4000-8000-000000001233', createdAt: new Date(1234) }
 
+type List = [name: string, query: Partial<UsersQuery>, index: RegExp]
+
+const LATER = { userId: '00000000-0000-4000-8000-000000001235', createdAt: new Date(1235) }
+
 /** Each text by its own index. */
 const SEARCHED = /svc_auth_users_(?:email_unique|domain|name)/
 
@@ -96,10 +100,14 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
     await new Accounts(store).changeUser(ADA.userId, { blocked: { at: new Date() } })
     await plans()
 
-    const lists: Array<[string, Partial<UsersQuery>, RegExp]> = [
+    const lists: List[] = [
       ['by the whole e-mail', { search: ADA.email }, SEARCHED],
       ['by a prefix', { search: 'user-123' }, SEARCHED],
       ['by a prefix, further on', { search: 'user-12', after: EARLIER }, SEARCHED],
+      ...database === 'SQLite'
+        ? [['by a prefix of all', { search: 'user-', order: 'newest', after: LATER }, /svc_auth_users_(?:created|email_unique|domain|name)/] satisfies List]
+        : [],
+      ['newest first', { order: 'newest', after: LATER }, /svc_auth_users_created/],
       ['by a block', { blocked: true }, /svc_auth_users_blocked/],
       ['by a block, further on', { blocked: true, after: EARLIER }, /svc_auth_users_blocked/]
     ]

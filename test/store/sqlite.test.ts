@@ -413,7 +413,7 @@ t.test('a verified e-mail leaves the other notes about a user alone', async t =>
 
   t.strictSame(
     JSON.parse(String(connection.prepare('select extras from svc_auth_users').pluck().get())),
-    { note: ['kept'], email_verified: true, email_verified_by: ['dev'], email_proven: true }
+    { note: ['kept'], email_verified: true, email_verified_by: ['dev'], email_proven: true, name_key: 'somebody', email_domain: 'example.com' }
   )
 })
 

@@ -50,8 +50,7 @@ export function postgresAccounts (
     hasPrefix: (text, prefix) => sql`(${text} ~>=~ ${prefix} and ${text} ~<~ ${endOfPrefix(prefix)})`,
     note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
     createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
-    isBlocked,
-    withoutIndex: column => column
+    isBlocked
   })
   return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
 }
