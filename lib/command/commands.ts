@@ -119,7 +119,9 @@ async function withAuthorization (
 
 /** Works on tables as this version has them; if they may be missing, on older ones and on none. */
 async function withStore (
-  { store: target }: Values, mayLack: boolean, work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
+  { store: target }: Values,
+  mayLack: boolean,
+  work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
 ): Promise<object> {
   if (target !== undefined && URL.canParse(target) && new URL(target).password !== '') {
     throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
