@@ -65,8 +65,12 @@ async function trialsOf (server: Server, users: number): Promise<Compared[]> {
     { operation: 'login', users, trial: questions(server, () => login(anyPersonWithPassword(users)), '"userId"') },
     { operation: 'session read', users, trial: questions(server, () => ({ method: 'GET', path: '/me', headers: { cookie: anyCookie() } }), '"userId"') },
     { operation: 'grant', users, trial: questions(server, () => grant(anyPerson(users)), '"badge"') },
-    { operation: 'users after one', users, trial: questions(server, () => list({ after: anyPerson(users).userId }), '"next"') },
-    { operation: 'users by e-mail', users, trial: questions(server, () => list({ email: prefixOf(anyPerson(users).email) }), '@example.com') }
+    { operation: 'users after one', users, trial: questions(server, () => list({ after: `0.${anyPerson(users).userId}` }), '"next"') },
+    { operation: 'users by e-mail', users, trial: questions(server, () => list({ search: prefixOf(anyPerson(users).email) }), '@example.com') },
+    { operation: 'users by name', users, trial: questions(server, () => list({ search: anyPerson(users).name.split(',', 1).join() }), '"next"') },
+    { operation: 'users by domain', users, trial: questions(server, () => list({ search: 'nowhere.example' }), '"next"') },
+    { operation: 'newest users', users, trial: questions(server, () => list({ order: 'newest' }), '"next"') },
+    { operation: 'users counted by e-mail', users, trial: questions(server, () => ({ method: 'GET', path: `/count?search=${prefixOf(anyPerson(users).email)}` }), '"count"') }
   ]
 }
 

@@ -31,6 +31,8 @@ export interface AuditEvents {
   failure: AuditedProvider & {
     /** An {@link AuthErrorCode} or an application's own. */
     code: string
+    /** The user whose account was tried, where the request got that far; no answer has it. */
+    userId?: string
   }
   /** An identity was added to a user. */
   link: AuditedUser & AuditedProvider & {
@@ -61,10 +63,12 @@ export interface AuditEvents {
     /** The authorization claims, which stay. */
     claims: AuthorizationClaims
   }
-  /** A user confirmed their e-mail by a link in a mail. */
-  verification: AuditedUser
-  /** A user confirmed a new e-mail, which replaced the one before. */
-  email: AuditedUser
+  /** A user confirmed their e-mail by a link in a mail, or the application said who owns it. */
+  verification: AuditedUser & { verified: boolean }
+  /** The e-mail of a user was replaced: they confirmed a new one, or the application set it. */
+  email: AuditedUser & { verified: boolean }
+  /** The name of a user was changed. */
+  name: AuditedUser
   /** The owner of an address said that another person had registered it. */
   'email-released': AuditedUser & {
     /** Whether the user was deleted; otherwise they have no e-mail any more. */
@@ -98,6 +102,8 @@ export interface AuditEvents {
    * person has changed the table.
    */
   'secret-unreadable': AuditedUser
+  /** An operator made a link that signs in as the user, once. */
+  'sign-in-link': AuditedUser
   /** A user was blocked. */
   block: AuditedUser & {
     /** When the block ends by itself; null for one that lasts until it is removed. */
@@ -115,6 +121,9 @@ export interface AuditEvents {
   revoke: AuditedUser
 }
 
+/** Any event, as the channel `fastify-svc-auth.audit` publishes all of them. */
+export type AuditEvent = { [E in keyof AuditEvents]: AuditEvents[E] & { event: E } }[keyof AuditEvents]
+
 /** The user that an event is about. */
 export interface AuditedUser extends AuditOrigin {
   /** A UUID. */
@@ -127,28 +136,80 @@ export interface AuditedProvider extends AuditOrigin {
   provider: string
 }
 
-/** The request that caused an event; absent where the application called `app.auth` without one. */
+/** Who caused an event, and by which request; what is not known is absent. */
 export interface AuditOrigin {
+  /**
+   * The id of the user who was signed in, or was by the end of a sign-in; or what the application
+   * has named (see {@link Cause}). Absent where no user was signed in, as for a link in a mail.
+   */
+  actor?: string
   /** Fastify's `request.id`. */
   requestId?: string
   /** Fastify's `request.ip`. */
   ip?: string
+  /** The header `User-Agent`, at most 256 characters: text of the client. */
+  userAgent?: string
 }
 
-type AuditContent<E extends keyof AuditEvents> = Omit<AuditEvents[E], keyof AuditOrigin>
+export type AuditContent<E extends keyof AuditEvents> = Omit<AuditEvents[E], keyof AuditOrigin>
+
+/** What events are logged with. */
+export interface AuditLog {
+  info: (entry: object, message: string) => void
+}
 
 /** A request, or the logger of an application or a script. */
 export interface AuditSource {
-  log: { info: (entry: object, message: string) => void }
+  log?: AuditLog | undefined
   id?: string
   ip?: string
+  headers?: { 'user-agent'?: string | undefined }
+  /** The signed-in user of the request. */
+  principal?: { readonly userId: string } | null
+  /** The claims of the token of the request. */
+  token?: { readonly sub: string } | null
+  /** In place of the user of the request. */
+  actor?: string | undefined
+}
+
+/** The longest `User-Agent` that is kept. */
+const MAX_USER_AGENT = 256
+
+/** The users whose accounts requests try: no answer is made of them. */
+const subjects = new WeakMap<object, string | undefined>()
+
+/**
+ * Notes the user whose account a request tries, for the event of its failure.
+ *
+ * @param userId undefined for an account that does not exist
+ */
+export function noteSubject (request: object, userId: string | undefined): void {
+  subjects.set(request, userId)
+}
+
+/** Returns the payload of the event `failure`. */
+export function failureOf (request: object, provider: string, code: string): AuditContent<'failure'> {
+  return { provider, code, ...withoutUndefined({ userId: subjects.get(request) }) }
+}
+
+/** Returns who causes events by a request, whose session may end before they are published. */
+export function sourceOf<Source extends AuditSource> (
+  request: Source, actor: string | undefined = actorOf(request)
+): Omit<AuditSource, 'log'> & Pick<Source, 'log'> {
+  const { id, ip, headers } = request
+  return { log: request.log, actor, ...withoutUndefined({ id, ip, headers }) }
+}
+
+/** As behind guards, the user of a token comes before the one of a session. */
+function actorOf ({ actor, token, principal }: AuditSource): string | undefined {
+  return actor ?? token?.sub ?? principal?.userId
 }
 
 /** Writes an event to the log and publishes it. */
 export function audit<E extends keyof AuditEvents> (
-  event: E, content: AuditContent<E>, source: AuditSource | null
+  event: E, content: AuditContent<E>, source: AuditSource
 ): void {
-  source?.log.info({ ...auditEntry(event), ...content }, event)
+  source.log?.info({ ...auditEntry(event), ...content, ...withoutUndefined({ actor: actorOf(source) }) }, event)
   publish(event, content, source)
 }
 
@@ -159,12 +220,19 @@ export function auditEntry (event: keyof AuditEvents): { event: string } {
 
 /** Publishes an event that is in the log already. */
 export function publish<E extends keyof AuditEvents> (
-  event: E, content: AuditContent<E>, source: AuditSource | null
+  event: E, content: AuditContent<E>, source: AuditSource
 ): void {
-  const origin: AuditOrigin = withoutUndefined({ requestId: source?.id, ip: source?.ip })
-  channel(channelName(event)).publish({ ...content, ...origin })
+  const origin: AuditOrigin = withoutUndefined({
+    actor: actorOf(source),
+    requestId: source.id,
+    ip: source.ip,
+    userAgent: source.headers?.['user-agent']?.slice(0, MAX_USER_AGENT)
+  })
+  const payload = { ...content, ...origin }
+  channel(channelName(event)).publish(payload)
+  channel(channelName('audit')).publish({ event, ...payload })
 }
 
-function channelName (event: keyof AuditEvents): string {
+function channelName (event: keyof AuditEvents | 'audit'): string {
   return `fastify-svc-auth.${event}`
 }

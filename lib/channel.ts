@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyRequest } from 'fastify'
-import { audit } from './audit.js'
+import { type AuditSource, audit } from './audit.js'
 
 /** The events of `app.auth.channel`. A listener that throws or rejects is logged, nothing else. */
 export interface AuthEvents {
@@ -15,7 +15,7 @@ export interface AuthEvents {
 export type AuthChannel = EventEmitter<AuthEvents>
 
 /** The request that signed a user out, or the logger of the application. */
-export type RevokeSource = Pick<FastifyRequest, 'log'> & Partial<Pick<FastifyRequest, 'id' | 'ip'>>
+export type RevokeSource = AuditSource & Pick<FastifyRequest, 'log'>
 
 /** Audits that a user signed out, and calls the listeners. */
 export function announceRevoke (channel: AuthChannel, userId: string, source: RevokeSource): void {

@@ -13,16 +13,18 @@ export type { AuthPluginOptions } from './options.js'
 export type { SessionOptions } from './session/session-options.js'
 export type { RateLimitOptions } from './rate-limits.js'
 export type { Auth } from './app-auth/auth.js'
-export type { AuditEvents } from './audit.js'
+export type { AuditEvent, AuditEvents } from './audit.js'
 export {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linksOf, statusOf,
   userOf
 } from './accounts/account.js'
 export { Accounts } from './accounts/accounts.js'
-export type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, UniqueKeys } from './accounts/auth-store.js'
+export type {
+  AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
+} from './accounts/auth-store.js'
 export type { NewUser } from './accounts/identities.js'
 export { Authorization } from './app-auth/authorization.js'
-export type { UserPage } from './app-auth/users.js'
+export type { Cause, UserPage } from './app-auth/users.js'
 export type { Deletion, Linking, ProviderIdentity, SignIn } from './hooks.js'
 export type { UserFactor } from './factors/factor-list.js'
 export type { OpenedMailToken } from './mails/mail-links.js'

@@ -46,6 +46,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'app-auth': [...USERS, ...PARTS.filter(room => room !== 'providers')],
   options: ['actions', 'context', 'pages', ...PARTS],
   plugin: [...USERS, 'options', 'actions', 'app-auth', 'web', 'pages', ...PARTS],
+  command: ['options', 'app-auth', ...PARTS],
   testing: ['web', 'app-auth', ...PARTS],
   index: [...USERS, 'plugin', 'options', 'app-auth', 'web', ...PARTS]
 }

@@ -1,24 +1,26 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuditEvents, type AuthPluginOptions, Authorization, MemoryAuthStore, SignInRefused } from '../lib/index.js'
+import { type AuditEvent, type AuthPluginOptions, Authorization, MemoryAuthStore, SignInRefused } from '../lib/index.js'
 import { mailbox } from '../lib/testing.js'
+import { secretsIn } from './audited-secrets.mjs'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
 import { OwnProvider, leaveFor, linkAt, signInAt } from './helpers/own-provider.js'
 
-const EVENTS = ['registration', 'sign-in', 'failure', 'link', 'unlink', 'grant', 'withdraw', 'deletion', 'revoke'] as const satisfies Array<keyof AuditEvents>
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
 /** An application, what it logs, and what is published meanwhile. */
 async function audited (t: Test, extend: (app: FastifyInstance) => void = () => {}, options: AuthPluginOptions = {}) {
   const published: Array<[event: string, payload: unknown]> = []
-  for (const event of EVENTS) {
-    const name = `fastify-svc-auth.${event}`
-    const listener = (payload: unknown) => { published.push([event, payload]) }
-    subscribe(name, listener)
-    t.teardown(() => { unsubscribe(name, listener) })
+  const listener = (message: unknown): void => {
+    const { event, ...payload } = message as AuditEvent
+    published.push([event, payload])
   }
+  subscribe('fastify-svc-auth.audit', listener)
+  t.teardown(() => { unsubscribe('fastify-svc-auth.audit', listener) })
   const lines: string[] = []
   const store = new MemoryAuthStore()
   const app = await startApp(t, {
@@ -212,6 +214,129 @@ t.test('a wrong password beside the link of a mail is a failed sign-in, and open
   t.match(published, [['failure', { provider: 'local', code: 'invalid' }]])
 })
 
+/** An application in which a signed-in user, or the bearer of their token, does to a user what the body says. */
+async function administered (t: Test) {
+  const audited_ = await audited(t, app => {
+    const { anyOf, requireBearer, requireUser } = app.auth
+    app.post<{ Params: { userId: string, does: string } }>('/:does/:userId', { preHandler: anyOf(requireBearer, requireUser) }, async request => {
+      const { userId, does } = request.params
+      const acts: Record<string, () => Promise<unknown>> = {
+        grant: () => app.auth.grant(userId, { role: 'member' }, { request }),
+        withdraw: () => app.auth.withdraw(userId, ['role'], { request }),
+        block: () => app.auth.block(userId, { request }),
+        unblock: () => app.auth.unblock(userId, { request }),
+        password: () => app.auth.setPassword(userId, 'another pass phrase', { request }),
+        everywhere: () => app.auth.signOutEverywhere(userId, { request }),
+        session: async () => app.auth.endSession(userId, (await app.auth.sessions(userId))[0]?.id ?? '', { request }),
+        create: () => app.auth.createUser({ email: 'new@example.com' }, { request }),
+        factors: () => app.auth.resetFactors(userId, { request }),
+        delete: () => app.auth.deleteUser(userId, { request, actor: 'the owner of the house' })
+      }
+      await acts[does]?.()
+      return {}
+    })
+  })
+  const register = async (browser: Browser, email: string): Promise<string> =>
+    (await browser.post('/auth/local/register', { email, password: ADA.password })).json().userId
+  const { app, browser, published } = audited_
+  const admin = await register(browser, 'admin@example.com')
+  const user = new Browser(app)
+  const userId = await register(user, ADA.email)
+  published.splice(0)
+  return { ...audited_, admin, user, userId }
+}
+
+t.test('what an administrator does has their id, address, request and browser', async t => {
+  const { app, browser, admin, user, userId, published, logged } = await administered(t)
+  const userAgent = `Mozilla/5.0 ${'x'.repeat(300)}`
+  const origin = { actor: admin, ip: '127.0.0.1', requestId: /^req-/, userAgent: userAgent.slice(0, 256) }
+  const act = async (does: string): Promise<unknown[]> => {
+    published.splice(0)
+    t.equal((await browser.send({ method: 'POST', url: `/${does}/${userId}`, headers: { 'user-agent': userAgent } })).statusCode, 200, does)
+    return published
+  }
+
+  t.match(await act('session'), [['session-end', { userId, ...origin }], ['revoke', { userId, ...origin }]])
+  t.match(await act('grant'), [['grant', { userId, ...origin }]])
+  t.match(await act('withdraw'), [['withdraw', { userId, ...origin }]])
+  t.match(await act('block'), [['block', { userId, ...origin }], ['revoke', { userId, ...origin }]])
+  t.match(await act('unblock'), [['unblock', { userId, ...origin }]])
+  t.match(await act('password'), [['password', { userId, ...origin }], ['revoke', { userId, ...origin }]])
+  t.match(await act('everywhere'), [['sign-out-everywhere', { userId, ...origin }], ['revoke', { userId, ...origin }]])
+  t.match(await act('factors'), [['factor-removed', { userId, method: 'all', ...origin }], ['revoke', { userId, ...origin }]])
+  t.match(await act('create'), [['creation', { provider: 'application', ...origin }]])
+  t.match(await act('delete'), [
+    ['deletion', { ...origin, userId, actor: 'the owner of the house' }], ['revoke', { ...origin, userId, actor: 'the owner of the house' }]
+  ])
+  t.equal((await user.get('/me')).json().principal, null)
+  t.match(logged().at(-1), ['revoke', 30, { userId, actor: 'the owner of the house' }], 'the log has the actor too')
+  t.equal(app.auth.channel.listenerCount('revoke'), 0)
+})
+
+t.test('behind a token, the actor is its user, whatever session the request has', async t => {
+  const { browser, admin, user, userId, published } = await administered(t)
+  const { token } = (await user.post('/auth/local/token')).json()
+  published.splice(0)
+
+  await browser.send({ method: 'POST', url: `/grant/${admin}`, headers: { authorization: `Bearer ${token}` } })
+
+  t.match(published, [['grant', { userId: admin, actor: userId }]])
+})
+
+t.test('a script names itself, and what is not text is refused before anything happens', async t => {
+  const { store, userId, published } = await administered(t)
+  const script = new Authorization(store)
+
+  await script.grant(userId, { role: 'member' }, { actor: 'import' })
+  await t.rejects(script.grant(userId, { role: 'admin' }, { actor: Object(5) }), { code: 'invalid_request' })
+  await t.rejects(script.grant(userId, { role: 'admin' }, Object({ by: 'import' })), /by/)
+
+  t.strictSame(published, [['grant', { userId, claims: { role: 'member' }, actor: 'import' }]])
+  t.match(await script.findUser({ userId }), { claims: { role: 'member' } })
+})
+
+t.test('a user who signs out is the actor of it, though their session has ended', async t => {
+  const { app, user, userId, published } = await administered(t)
+  const second = new Browser(app)
+  await second.post('/auth/local/login', ADA)
+  published.splice(0)
+
+  await second.post('/auth/logout')
+  await user.post('/auth/logout', { everywhere: true })
+
+  t.match(published, [
+    ['revoke', { userId, actor: userId }], ['sign-out-everywhere', { userId, actor: userId }], ['revoke', { userId, actor: userId }]
+  ])
+})
+
+t.test('a failure names the account that was tried, and its answer does not', async t => {
+  const { app, browser, admin, userId, published } = await administered(t)
+  const visitor = new Browser(app)
+  const failureOf = async (failed: Promise<{ statusCode: number, body: string }>): Promise<unknown> => {
+    published.splice(0)
+    const { statusCode, body } = await failed
+    t.ok(statusCode >= 300 && !body.includes(userId), body)
+    return published.map(([event, payload]) => [event, Object(payload).code, Object(payload).userId, Object(payload).actor])
+  }
+  const wrong = { ...ADA, password: 'wrong password' }
+
+  t.strictSame(await failureOf(visitor.post('/auth/local/login', wrong)), [['failure', 'invalid', userId, undefined]])
+  t.strictSame(await failureOf(visitor.post('/auth/local/login', { ...wrong, email: 'x@example.com' })), [['failure', 'invalid', undefined, undefined]])
+  t.strictSame(
+    await failureOf(browser.post('/auth/local/login', { ...wrong, email: 'x@example.com' })), [['failure', 'invalid', undefined, admin]],
+    'of an unknown account not the present user'
+  )
+  t.strictSame(await failureOf(browser.post('/auth/local/login', wrong)), [['failure', 'invalid', userId, admin]])
+  t.strictSame(await failureOf(browser.post('/auth/local/reauthenticate', { password: 'wrong password' })), [['failure', 'invalid', admin, admin]])
+  const callback = await leaveFor(visitor, '/auth/a/login', { subject: '1', email: ADA.email })
+  t.strictSame(await failureOf(visitor.get(callback)), [['failure', 'account_exists', userId, undefined]])
+
+  const answers = await Promise.all([ADA.email, 'x@example.com'].map(email => visitor.post('/auth/local/login', { ...wrong, email })))
+  t.equal(answers[0]?.body, answers[1]?.body)
+  await app.auth.block(userId)
+  t.strictSame(await failureOf(visitor.post('/auth/local/login', ADA)), [['failure', 'blocked', userId, undefined]])
+})
+
 t.test('attack 60: neither log nor events hold a password, a token, a code, a state or an address', async t => {
   const { browser, published, lines } = await audited(t)
   const secrets: string[] = [
@@ -236,4 +361,15 @@ t.test('attack 60: neither log nor events hold a password, a token, a code, a st
     t.ok(secret.length > 8)
     t.notOk(kept.includes(secret) || kept.includes(encodeURIComponent(secret)), secret)
   }
+})
+
+t.test('attack 60: an event with a secret ends the process of a test', async t => {
+  const publish = (payload: object): number | null => spawnSync(process.execPath, [
+    '--import', './test/typescript.mjs', '-e',
+    `require('node:diagnostics_channel').channel('fastify-svc-auth.audit').publish(${JSON.stringify({ event: 'grant', ...payload })})`
+  ]).status
+  t.equal(publish({ userId: randomUUID(), provider: 'local', userAgent: 'a@example.com' }), 0)
+  t.not(publish({ claims: { note: ['ada@example.com'] } }), 0)
+  const secrets = ['ada@example.com', 'correct horse', 'eyJhbGciOiJI.eyJz', '$argon2id$v=19', '123456', 'ABCD-EFGH-JKMN-PQRS-TVWX-YZ01', 'x'.repeat(43)]
+  for (const secret of secrets) t.equal(secretsIn({ event: 'grant', claims: { note: [secret] } }).length > 0, true, secret)
 })

@@ -563,12 +563,6 @@ t.test('the script that makes an administrator leaves an unverified address alon
   await store.close()
 })
 
-t.test('the key that the page on tokens makes signs tokens', async t => {
-  const signingKey = JSON.parse(await run('make-key.ts'))
-  const local = new LocalIdentityProvider({ issuer: BASE_URL, signingKey })
-  t.match(await local.verifyIdToken(await local.issueIdToken('a program')), { sub: 'a program' })
-})
-
 /** Runs a program of the documentation to its end; what it prints. */
 async function run (name: string, settings: Record<string, string> = {}): Promise<string> {
   // env -i, not the option env: tap adds its loaders to that.
@@ -588,3 +582,29 @@ async function run (name: string, settings: Record<string, string> = {}): Promis
   if (code !== 0) throw new Error(`${name} ended with ${code}: ${output}`)
   return output
 }
+
+t.test('a table of the audit events says who did what', async t => {
+  const { keepAudit } = await load('audit-table.ts')
+  const sql = postgres(await emptyDatabase(t), { max: 1, onnotice: () => {} })
+  t.teardown(() => sql.end())
+  const failures: unknown[] = []
+  await keepAudit(sql, (error: unknown) => { failures.push(error) })
+  const app = await start({ store: new MemoryAuthStore(), local: localProvider() }, app => {
+    app.post<{ Params: { userId: string } }>('/block/:userId', async request => app.auth.block(request.params.userId, { request }))
+  })
+  const admin = new Browser(app)
+  const register = async (browser: Browser, email: string): Promise<string> =>
+    (await browser.post('/auth/local/register', { email, password: PASSWORD })).json().userId
+  const adminId = await register(admin, 'admin@example.com')
+  const userId = await register(new Browser(app), 'ada@example.com')
+  await new Browser(app).post('/auth/local/login', { email: 'ada@example.com', password: 'another horse' })
+  await admin.post(`/block/${userId}`)
+
+  const page = (await Documentation.read()).pages.get('docs/audit.md')
+  const [blocks = '', failed = '', acts = ''] = page?.blocks('sql').join('').split(';') ?? []
+  const ask = async (query: string, id: string) => (await sql.unsafe(query, [id])).map(row => ({ ...row }))
+  t.match(await ask(blocks, userId), [{ actor: adminId, ip: '127.0.0.1' }])
+  t.match(await ask(failed, userId), [{ code: 'invalid', ip: '127.0.0.1' }])
+  t.match((await ask(acts, adminId)).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }])
+  t.strictSame(failures, [])
+})

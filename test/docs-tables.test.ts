@@ -255,7 +255,9 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
     providers: [Object.assign(new GitHubProvider(CLIENT), { signOut: true, endSessionUrl: async () => null })],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail () {}, signInByMail: true, registration: { verify: 'first' } }),
+    local: localProvider({
+      secret: undefined, signingKey: ecKey(), issuer: 'https://app.example', sendMail () {}, signInByMail: true, registration: { verify: 'first' }
+    }),
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     trustedOrigins: ['https://app.test'],

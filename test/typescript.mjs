@@ -11,6 +11,9 @@ const DRIZZLE = /\/lib\/drizzle\/(?<name>\w+)\.js$/
 const BUNDLE = '../node_modules/.cache/drizzle'
 if (!isBundled()) await import('../drizzle/bundle.mjs').then(({ bundleDrizzle }) => { bundleDrizzle('node_modules/.cache/drizzle') })
 
+// Whatever a test is about, no audit event may hold a secret.
+await import('./audited-secrets.mjs').then(({ watchEvents }) => { watchEvents() })
+
 const isEveryday = process.env.NODE_V8_COVERAGE === undefined && process.env.TEST_ALL === undefined
 
 // tap follows each promise by `async_hooks`, a sixth of the time of the tests, to name the test in which

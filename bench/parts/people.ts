@@ -56,6 +56,13 @@ export function identityClaims ({ subject: sub, name, email }: AdmittedUser) {
   return { sub, name, email, email_verified: true }
 }
 
+/** What the library notes of somebody. */
+function notes (number: number, { name, email }: AdmittedUser) {
+  return {
+    email_verified: true, created_at: number, name_key: name.toLowerCase(), email_domain: email.slice(email.indexOf('@') + 1)
+  }
+}
+
 /** Puts people into the empty tables of an SQLite database, on a connection that serves nothing else. */
 export function fillSqlite (connection: Database, users: number): void {
   const insertUser = connection.prepare('insert into svc_auth_users (user_id, email, name, claims, extras) values (?, ?, ?, ?, ?)')
@@ -67,7 +74,7 @@ export function fillSqlite (connection: Database, users: number): void {
     for (let number = 1; number <= users; number++) {
       const someone = person(number)
       const { userId, email, name, subject } = someone
-      insertUser.run(userId, email, name, JSON.stringify(authorizationClaims(someone)), '{"email_verified":true}')
+      insertUser.run(userId, email, name, JSON.stringify(authorizationClaims(someone)), JSON.stringify(notes(number, someone)))
       insertLink.run('dev', subject, userId, JSON.stringify(identityClaims(someone)))
       if (number % PEOPLE_A_PASSWORD !== 0) continue
       insertLink.run('local', email, userId, JSON.stringify({ sub: email, email }))
@@ -83,7 +90,8 @@ export async function fillPostgres (client: Sql, users: number): Promise<void> {
   await client.unsafe(`
     insert into svc_auth_users (user_id, email, name, claims, extras)
     select md5('person ' || n)::uuid, 'person-' || n || '@example.com', 'AdmittedUser ' || n || ', 0000000',
-      jsonb_build_object('role', 'member', 'badge', 'AdmittedUser ' || n || ', 0000000'), '{"email_verified":true}'
+      jsonb_build_object('role', 'member', 'badge', 'AdmittedUser ' || n || ', 0000000'),
+      jsonb_build_object('email_verified', true, 'created_at', n, 'name_key', 'admitteduser ' || n || ', 0000000', 'email_domain', 'example.com')
     from generate_series(1, ${users}) n;
 
     insert into svc_auth_provider_links (provider, subject, user_id, claims)

@@ -11,7 +11,8 @@ const makers: Record<string, Make> = {
     await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store: new SqlAuthStore(database), session: { secret: SECRET }, rateLimit: false })
     app.post<{ Body: { userId: string } }>('/sign-in', async request => app.auth.signIn(request, request.body.userId))
     app.post<{ Body: { userId: string, badge: string } }>('/grant', async ({ body: { userId, badge } }) => app.auth.grant(userId, { badge }))
-    app.get<{ Querystring: { after?: string, email?: string } }>('/users', async ({ query }) => app.auth.users(query))
+    app.get<{ Querystring: { after?: string, search?: string, order?: 'newest' } }>('/users', async ({ query }) => app.auth.users(query))
+    app.get<{ Querystring: { search: string } }>('/count', async ({ query }) => ({ count: await app.auth.countUsers(query) }))
     app.get('/me', { preHandler: app.auth.requireUser }, async request => request.principal)
     return app
   }

@@ -7,12 +7,12 @@ import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
+import { keepHistory } from './history.js'
 import { mountHome } from './home.js'
 import { html } from './html.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
 import { type DevMailbox, mountMailbox } from './mailbox.js'
-import { mountPreAuth } from './pre-auth.js'
 import { sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
 
@@ -78,11 +78,10 @@ export async function mountApp (
 
   mountHome(app)
   if (mailbox !== null) mountMailbox(app, mailbox)
-  await app.register(mountAdmin)
+  await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)
     await setUpLinks(links)
-    mountPreAuth(links, local, usedTokens)
     mountInvitations(links, { baseUrl, local, usedTokens })
   })
 }
@@ -108,6 +107,6 @@ function sendProblem (reply: FastifyReply, error?: AuthError): FastifyReply {
     ${error?.code === 'forbidden' && html`
       <p>This page is for users whose claim <code>role</code> is <code>admin</code>. To become one, run this and reload;
       then set up a second factor:</p>
-      <pre>npx tsx examples/grant.ts ${principal?.claims.email ?? 'your@e-mail.example'} role=admin</pre>`}
+      <pre>npx tsx lib/command/main.ts grant ${principal?.claims.email ?? 'your@e-mail.example'} --claim role=admin</pre>`}
     <p><a class="button quiet" href="/">Home</a></p>`)
 }

@@ -17,6 +17,9 @@ const DONE = {
   withdrawn: 'The role is withdrawn.',
   blocked: 'The user is blocked and signed out.',
   unblocked: 'The user may sign in again.',
+  ended: 'The session has ended.',
+  reset: 'The second factors and passkeys are removed.',
+  changed: 'The e-mail is changed, and all sessions of the user have ended.',
   accepted: 'You accepted the invitation. Your role is among your claims.'
 }
 

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
-import { type AccountStatus, type Credential, type Factor, type Link, type User, userOf } from './account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersQuery, wrapStoreErrors
+  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, userOf
+} from './account.js'
+import {
+  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
+  type UsersQuery, wrapStoreErrors
 } from './auth-store.js'
-import { type UserChange, admitUser, changeUser, deleteNewUser, deleteUser, grant, withdraw } from './changes.js'
+import {
+  type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
+} from './changes.js'
 import {
   type MailTokenClaims, type NewPassword, type PasswordReset, changeEmail, releaseEmail, replacePasswordHash,
   resetPassword, setPassword, verifyEmail
@@ -13,9 +18,10 @@ import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
-  newAccount, refreshIdentity, removeLink, signIn
+  newAccount, refreshIdentity, removeLink, requireAccount, signIn
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
+import { withSearchKeys } from './search-keys.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -81,9 +87,19 @@ export class Accounts {
     return wrapStoreErrors(() => this.#store.status(userId))
   }
 
+  /** Returns all that is kept of a user, with hashes and secrets; throws `unknown_user`. */
+  async account (userId: string): Promise<Account> {
+    return this.#change({ userId }, found => ({ result: requireAccount(found) }))
+  }
+
   /** See {@link AuthStore.users}. */
   users (query: UsersQuery): Promise<User[]> {
     return wrapStoreErrors(() => this.#store.users(query))
+  }
+
+  /** See {@link AuthStore.countUsers}. */
+  countUsers (filter: UsersFilter): Promise<number> {
+    return wrapStoreErrors(() => this.#store.countUsers(filter))
   }
 
   /**
@@ -95,7 +111,7 @@ export class Accounts {
    *   local account without a password, or whose subject is not the e-mail
    */
   async createUser (user: NewUser): Promise<User | null> {
-    const account = newAccount(user, Date.now())
+    const account = withSearchKeys(newAccount(user, Date.now()))
     return await wrapStoreErrors(() => this.#store.insert(account)) ? userOf(account) : null
   }
 
@@ -245,6 +261,20 @@ export class Accounts {
   }
 
   /**
+   * Changes a user as the operator says. Another e-mail or state of it ends all sessions of the
+   * user; factors stay, and so does `email_proven`. The link at `local` moves with the e-mail.
+   *
+   * @returns the user as they were, and as they are
+   * @throws AuthError `unknown_user`; `exists` when another user has the e-mail, `invalid_email`
+   *   when it is not canonical, `invalid_request` to verify none; then nothing was written
+   */
+  async updateUser (userId: string, change: UserUpdate): Promise<{ before: User, user: User }> {
+    const { email = null } = change
+    if (email !== null) assertCanonical(email)
+    return this.#change({ userId }, updateUser(change, Date.now()), { email })
+  }
+
+  /**
    * Replaces the password of a user, or sets the first one and adds the link at `local`, whose
    * subject is the user's e-mail. Ends all sessions of the user.
    *
@@ -341,6 +371,9 @@ export class Accounts {
   }
 
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {
-    return wrapStoreErrors(() => this.#store.change(find, keys, rule))
+    return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
+      const decision = rule(...given)
+      return decision.account == null ? decision : { ...decision, account: withSearchKeys(decision.account) }
+    }))
   }
 }

@@ -7,16 +7,25 @@ export type UserQuery = AccountQuery | {
   email: string
 }
 
-/** Which users {@link AuthStore.users} returns. */
-export interface UsersQuery {
-  /** The id of the last user before; null for the first users. */
-  after: string | null
-  /** At most so many users. */
-  limit: number
-  /** How the canonical e-mail begins; null for any user, with an e-mail or without one. */
-  email: string | null
+/** Which users {@link AuthStore.users} returns, and {@link AuthStore.countUsers} counts. */
+export interface UsersFilter {
+  /**
+   * How the canonical e-mail begins, or `name_key` or `email_domain` in the notes of the account;
+   * null for any user.
+   */
+  search: string | null
   /** Whether the users are blocked now: see {@link isBlocked}; null for any. */
   blocked: boolean | null
+}
+
+/** A page of the users that {@link AuthStore.users} returns. */
+export interface UsersQuery extends UsersFilter {
+  /** The last user before; null for the first users. */
+  after: Pick<User, 'userId' | 'createdAt'> | null
+  /** At most so many users. */
+  limit: number
+  /** By id; or by the time of creation, the last one first, and then by id, the highest first. */
+  order: 'id' | 'newest'
 }
 
 /** Which account a rule is asked about: that of a user, or that of a link for a sign-in. */
@@ -83,8 +92,11 @@ export interface AuthStore {
   /** Returns what each guarded request asks about a user; null for an unknown one. */
   status (userId: string): Promise<AccountStatus | null>
 
-  /** Returns users, ordered by id. */
+  /** Returns users in an order. */
   users (query: UsersQuery): Promise<User[]>
+
+  /** Returns how many users there are. */
+  countUsers (filter: UsersFilter): Promise<number>
 
   /**
    * Adds an account.

@@ -2,7 +2,7 @@ import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { type Account, type Block, type User, notedBlock, userOf, withSessionsEnded } from './account.js'
 import type { Rule } from './auth-store.js'
-import { OWN_PROVIDERS } from './emails.js'
+import { OWN_PROVIDERS, withConfirmedEmail, withEmail, withUnconfirmedEmail } from './emails.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 
 /** What {@link Accounts.changeUser} changes; what is absent stays as it is. */
@@ -13,6 +13,16 @@ export interface UserChange {
   blocked?: Block | null
   /** Ends all sessions of the user: one more `generation`, and `signedOutAt` is now. */
   endSessions?: true
+}
+
+/** What {@link Accounts.updateUser} changes; what is absent stays as it is. */
+export interface UserUpdate {
+  /** Later sign-ins do not change it any more; null removes it. */
+  name?: string | null | undefined
+  /** In any spelling for `app.auth`, which makes it canonical. */
+  email?: string | undefined
+  /** Whether they own the e-mail, by the word of the caller; default false for another one. */
+  emailVerified?: boolean | undefined
 }
 
 export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
@@ -43,6 +53,27 @@ export function changeUser ({ name, blocked, endSessions }: UserChange, now: num
     if (blocked !== undefined) account = withBlock(account, blocked)
     if (endSessions) account = withSessionsEnded(account, now)
     return { result: userOf(account), account }
+  }
+}
+
+export function updateUser (
+  { name, email, emailVerified }: UserUpdate, now: number
+): Rule<{ before: User, user: User }> {
+  return (found, { ofEmail }) => {
+    const account = requireAccount(found)
+    const before = userOf(account)
+    if (email !== undefined && ofEmail !== null && ofEmail.userId !== before.userId) throw new AuthError('exists')
+    let changed = name === undefined ? account : withName(account, name)
+    if (email !== undefined) changed = withEmail(changed, email)
+    if (emailVerified === true && changed.email === null) {
+      throw new AuthError('invalid_request', { message: 'The user has no e-mail that could be verified.' })
+    }
+    if (emailVerified !== undefined) changed = (emailVerified ? withConfirmedEmail : withUnconfirmedEmail)(changed)
+    const { emailVerified: isVerified } = userOf(changed)
+    // As for a change by the user, and the links in mails to the former address end.
+    const isOther = changed.email !== before.email || isVerified !== before.emailVerified
+    if (isOther) changed = withSessionsEnded(changed, now)
+    return { result: { before, user: userOf(changed) }, account: changed }
   }
 }
 

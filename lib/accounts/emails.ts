@@ -38,11 +38,14 @@ export function withVouching (account: Account, provider: string, vouches: boole
  */
 export function withEmail (account: Account, email: string): Account {
   if (email === account.email) return account
-  const moved = withVouchers({ ...account, email }, [])
   const local = linkAt(account, 'local')
-  if (local === undefined) return moved
-  const { email_verified: _, ...claims } = local.claims
-  return withLink(moved, { provider: 'local', subject: email, claims: { ...claims, email } })
+  const moved = local === undefined ? account : withLink(account, { ...local, subject: email })
+  return withUnconfirmedEmail({ ...moved, email })
+}
+
+/** Returns an account for whose e-mail nothing vouches any more. */
+export function withUnconfirmedEmail (account: Account): Account {
+  return withOwnClaims(withVouchers(account, []), account.email, false)
 }
 
 /** Returns an account without an e-mail, and so without a password. */
@@ -51,12 +54,20 @@ export function withoutEmail (account: Account): Account {
   return withVouchers({ ...account, email: null, links, passwordHash: null }, [])
 }
 
-/** Returns an account whose e-mail the user has confirmed, as the link at `local` says too. */
+/** Returns an account whose e-mail the user has confirmed, as its own links say too. */
 export function withConfirmedEmail (account: Account): Account {
-  const confirmed = withVouching(account, CONFIRMED, true)
-  const local = linkAt(account, 'local')
-  if (local === undefined || account.email === null) return confirmed
-  return withLink(confirmed, { ...local, claims: { ...local.claims, email: account.email, email_verified: true } })
+  return withOwnClaims(withVouching(account, CONFIRMED, true), account.email, true)
+}
+
+/** Returns an account whose {@link OWN_PROVIDERS} say what is known of its e-mail. */
+function withOwnClaims (account: Account, email: string | null, isVerified: boolean): Account {
+  if (email === null) return account
+  const links = account.links.map(link => {
+    const { email_verified: _, ...claims } = link.claims
+    const known = { ...claims, email, ...(isVerified && { email_verified: true }) }
+    return OWN_PROVIDERS.includes(link.provider) ? { ...link, claims: known } : link
+  })
+  return { ...account, links }
 }
 
 function withVouchers (account: Account, vouchers: string[]): Account {

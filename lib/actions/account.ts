@@ -43,6 +43,7 @@ export const rename = form({
 }, async (auth, { request, fields: { name } }) => {
   const { user: { userId } } = await current(auth, request)
   await auth.accounts.changeUser(userId, { name: checkedName(name) })
+  audit('name', { userId }, request)
   await refreshPrincipal(auth, request)
 })
 

@@ -94,7 +94,7 @@ export const confirmNewEmail = form({
     throw error
   })
   if (await accounts.changeEmail(user, String(link.to)) === null) throw new AuthError('invalid_token')
-  audit('email', { userId }, request)
+  audit('email', { userId, verified: true }, request)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
   if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
@@ -160,7 +160,7 @@ export const verifyEmail = form({
   await assertIsUser(auth, form, { userId, password })
   const outcome = await auth.accounts.verifyEmail(user)
   if (outcome === null) throw new AuthError('invalid_token')
-  if (outcome === 'verified') audit('verification', { userId }, request)
+  if (outcome === 'verified') audit('verification', { userId, verified: true }, request)
   return LINK_USED
 })
 

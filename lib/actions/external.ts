@@ -272,7 +272,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const { identity, tokens, signed } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
   const { provider: { signOut }, pending: { remember }, outbox } = callback
-  const user = await userOfIdentity(auth, identity, outbox)
+  const user = await userOfIdentity(auth, request, identity, outbox)
   const { hintFor } = signOut === true ? await import('./provider-sign-out.js') : {}
   const kept = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
   await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, kept })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { ProvenMailbox } from '../accounts/mail-sign-in.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import { digestOf } from '../base/digest.js'
 import { announceRevoke } from '../channel.js'
 import { type AuthContext, hasMailSignIn, needed } from '../context.js'
@@ -11,13 +11,16 @@ import { mayNeedFactor } from '../current-user/methods.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { newMailCode, normalCode } from '../factors/codes.js'
+import type { OperatorSignIn } from '../mails/operator-link.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
 import { attemptEntry, findEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
 import { useOwner } from '../session/several-cookies.js'
-import { identityOfUser, signIn } from '../sign-in/sign-in.js'
+import { identityOfUser, signIn, signInUser } from '../sign-in/sign-in.js'
 import { MemoryEntries } from '../store/memory/entries.js'
-import { DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, type OneTimeEntries } from '../store/one-time-entries.js'
+import {
+  DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries
+} from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { ACCEPTED, type Form, form } from '../web/form.js'
 import { withQuery } from '../web/page.js'
@@ -129,16 +132,22 @@ export const confirmMail = form({
       message: 'This link signs in once, in the browser in which it was asked for; type the code of the mail there.'
     })
   }
-  const { pending, key } = found
+  const { pending, key, entries } = found
   // One request of all gets it; an entry that another mail has replaced is not the one found.
-  const taken = await takeEntryAt<PendingMailSignIn>(request, key)
+  const taken = await takeEntryAt<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
-  const principal = await signInOwner(auth, form, pending)
+  const principal = 'code' in pending
+    ? await signInOwner(auth, form, pending)
+    : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
   return { status: 200, body: principal, page: auth.pages.afterSuccess(request, fields.next ?? pending.next) }
 })
 
-/** The sign-in that a link or a code belongs to, and where it waits. */
-type FoundSignIn = { readonly pending: PendingMailSignIn, readonly key: EntryKey }
+/** The sign-in that a link or a code belongs to, and where it waits; default beside the session. */
+interface FoundSignIn {
+  readonly pending: PendingMailSignIn | (OperatorSignIn & { readonly next: null })
+  readonly key: EntryKey
+  readonly entries?: OneTimeEntries | undefined
+}
 
 /** Checks a code, which counts for the mail and for the address, whether or not it is right. */
 async function checkCode (auth: AuthContext, request: FastifyRequest, text: string): Promise<FoundSignIn> {
@@ -146,13 +155,17 @@ async function checkCode (auth: AuthContext, request: FastifyRequest, text: stri
   if (!/^[0-9]{6}$/.test(code)) throw new AuthError('invalid_code')
   const pending = await attemptEntry<PendingMailSignIn>(request, MAIL_SIGN_IN, MAX_ATTEMPTS)
   if (pending === null) throw new AuthError('invalid_state')
+  noteSubject(request, pending.user?.userId)
   await countAttempt(auth, pending.email)
   const isRight = digestsOf(auth, pending.id, code).some(digest => isEqual(digest, pending.code))
   if (!isRight) throw new AuthError('invalid_code')
   return { pending, key: keyOf(request.session.sessionId, MAIL_SIGN_IN) }
 }
 
-/** Returns the sign-in that a link finishes in this browser, and uses nothing; null for none. */
+/**
+ * Returns the sign-in that a link finishes in this browser, and uses nothing; null for none. The
+ * link of an operator finishes its own in any browser.
+ */
 export async function signInOfLink (
   auth: AuthContext, request: FastifyRequest, token: string
 ): Promise<FoundSignIn | null> {
@@ -164,7 +177,11 @@ export async function signInOfLink (
     const pending = await findEntryAt<PendingMailSignIn>(request, key)
     if (pending?.id === id) return { pending, key }
   }
-  return null
+  const { entries } = auth.kept
+  if (entry === undefined || entries === null) return null
+  const key = { ...entry, kind: OPERATOR_LINK }
+  const pending = await findEntryAt<OperatorSignIn>(request, key, entries)
+  return pending?.id === id ? { pending: { ...pending, next: null }, key, entries } : null
 }
 
 /** Signs the owner of an address in, as the user who has it, or as a new one. */
@@ -173,6 +190,7 @@ async function signInOwner (
 ): Promise<Principal> {
   const newId = auth.local?.registration == null ? null : randomUUID()
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
+  noteSubject(request, found?.userId)
   const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds })
   if (proven === null) throw new AuthError('invalid_state')
   const { user, links, as, removed } = proven

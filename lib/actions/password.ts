@@ -1,5 +1,5 @@
 import { type Credential, isBlocked } from '../accounts/account.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
@@ -38,6 +38,7 @@ export const login = form({
   const { accounts, limits, local } = auth
   // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
   const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
+  noteSubject(request, credential?.user.userId)
   const { outdated } = await verifyPassword(form, password, credential)
   if (credential === null) throw new AuthError('invalid')
 

@@ -1,5 +1,5 @@
 import { isBlocked } from '../accounts/account.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import { announceRevoke } from '../channel.js'
 import { hasMails, needed } from '../context.js'
 import { assertText } from '../current-user/recent.js'
@@ -82,6 +82,7 @@ export const resetPassword = form({
   assertText(password)
   const { user } = await openLink(auth, 'reset-password', token)
   const { userId, email } = user
+  noteSubject(request, userId)
   const passwordHash = await passwords.hashPassword(password, { email })
   const reset = await auth.accounts.resetPassword(user, passwordHash)
   if (reset === null) throw new AuthError('invalid_token')

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { OptionsError } from '../errors.js'
+import { allowCaching } from '../web/answers.js'
 import { documentRoutes } from '../web/openapi.js'
 import { operation, redirect } from '../web/schema-parts.js'
 import { setUpScope } from '../web/scope.js'
@@ -8,6 +9,10 @@ import { setUpScope } from '../web/scope.js'
 /** Routes at the root of the application. */
 export const CHANGE_PASSWORD = '/.well-known/change-password'
 export const RELATED_ORIGINS = '/.well-known/webauthn'
+const METADATA = '/.well-known/openid-configuration'
+
+/** What is no pattern of a route. */
+const PLAIN_PATH = /^[\w./~-]+$/
 
 const changePasswordSchema = operation({
   summary: 'Find the page for changing the password',
@@ -32,17 +37,29 @@ const relatedOriginsSchema = operation({
   }
 })
 
+const metadataSchema = operation({
+  summary: 'The issuer of tokens, and where its public keys are',
+  description: 'Of OpenID Connect Discovery 1.0 what verifiers read: there is no authorization server.',
+  operationId: 'authIssuerMetadata',
+  user: 'anyone',
+  answers: { 200: { type: 'object', description: 'The metadata', additionalProperties: true } }
+})
+
 /**
  * Mounts what password managers and browsers look for at the root of the application, whatever the
- * prefix: the page for changing the password, the origins whose pages may use the passkeys.
+ * prefix: the page for changing the password, the origins whose pages may use the passkeys; and
+ * below the issuer of tokens its metadata.
  *
+ * @see OpenID Connect Discovery 1.0 section 4
  * @see https://www.w3.org/TR/change-password-url/
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
 export async function mountWellKnown (app: FastifyInstance, auth: AuthContext): Promise<void> {
   const { changePasswordPage: page, factors: { passkeys } } = auth
   const isRelated = passkeys?.hasRelatedOrigins === true
-  if (page === null && !isRelated) return
+  const context = app.prefix.replace(/\/$/, '')
+  const issued = issuerMetadata(auth, context)
+  if (page === null && !isRelated && issued === null) return
   await app.register(async scope => {
     await setUpScope(scope, auth)
     documentRoutes(scope)
@@ -57,7 +74,32 @@ export async function mountWellKnown (app: FastifyInstance, auth: AuthContext): 
       const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
       scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
     }
+    if (issued !== null) {
+      assertFree(scope, issued.url, 'a signingKey with this issuer')
+      scope.get(issued.url.slice(context.length), {
+        schema: metadataSchema,
+        onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
+        exposeHeadRoute: false
+      }, async () => issued.metadata)
+    }
   })
+}
+
+/** Returns null unless the issuer signs with a key and is a URL of the routes in the context. */
+function issuerMetadata ({ local, prefix, site: { baseUrl } }: AuthContext, context: string) {
+  if (local?.jwks == null || baseUrl === null || !`${local.issuer}/`.startsWith(`${baseUrl}/`)) return null
+  const { issuer, jwks: { keys } } = local
+  const url = issuer.slice(baseUrl.length).replace(/\/$/, '') + METADATA
+  if (!PLAIN_PATH.test(url) || !url.startsWith(`${context}/`)) return null
+  const metadata = {
+    issuer,
+    jwks_uri: `${baseUrl}${prefix}/local/jwks.json`,
+    // Clients insist on these three; no endpoint gives a token away.
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [...new Set(keys.map(({ alg }) => alg))]
+  }
+  return { url, metadata }
 }
 
 function assertFree (app: FastifyInstance, url: string, options: string): void {

@@ -1,14 +1,14 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
+import type { User } from '../accounts/account.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { audit } from '../audit.js'
+import type { AuditSource } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { refreshPrincipal } from '../current-user/current.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
 import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
-import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
 import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
@@ -18,7 +18,7 @@ import {
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import type { TokenUse } from '../tokens/token-claims.js'
-import { checkedUserId } from './users.js'
+import { type Cause, checkedUserId } from './users.js'
 import { type Principal, principalOf } from '../session/record.js'
 
 /** How {@link Auth.signIn} signs a user in. */
@@ -222,8 +222,9 @@ export class Auth extends Authorization {
    * @returns false when the user has no open session with this id
    * @throws AuthError `unsupported`, as {@link sessions}
    */
-  async endSession (userId: string, id: string): Promise<boolean> {
-    return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, { log: this.#log })
+  async endSession (userId: string, id: string, cause: Cause = {}): Promise<boolean> {
+    const source = { ...this.sourceOf('endSession', cause), log: cause.request?.log ?? this.#log }
+    return endSessionOfUser(this.#auth, { userId: checkedUserId(userId), id }, source)
   }
 
   /**
@@ -253,29 +254,23 @@ export class Auth extends Authorization {
     await this.#auth.mailer?.sent()
   }
 
-  /** Lists the second factors and passkeys of a user, without their secrets. */
-  async factors (userId: string): Promise<UserFactor[]> {
-    await this.existingUser(userId)
-    return listFactors(this.accounts, userId)
-  }
-
-  /**
-   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
-   * tells them by a mail. The caller must have verified the user's identity, by more than a mail.
-   */
-  async resetFactors (userId: string): Promise<void> {
-    const change = { endsSessions: true, change: () => [] }
-    const user = await this.accounts.changeFactors(checkedUserId(userId), change)
-    if (user === null) throw new AuthError('unknown_user')
-    audit('factor-removed', { userId, method: 'all', by: 'application' }, this.source)
-    await this.sessionsEnded(userId)
+  override async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
+    const user = await super.resetFactors(userId, cause)
     this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
+    return user
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
-  protected override async sessionsEnded (userId: string, { except }: { except?: FastifyRequest } = {}): Promise<void> {
-    if (except === undefined) announceRevoke(this.channel, userId, { log: this.#log })
-    else await endOtherSessions(this.#auth, except, userId)
+  protected override async sessionsEnded (
+    userId: string, source: AuditSource, except?: FastifyRequest
+  ): Promise<void> {
+    if (except !== undefined) return endOtherSessions(this.#auth, except, userId, source)
+    announceRevoke(this.channel, userId, { ...source, log: this.#log })
+  }
+
+  /** Tells the former address and the new one, each if the user has confirmed it. */
+  protected override emailChanged (beforeAndNow: readonly User[]): void {
+    for (const user of beforeAndNow) this.#auth.mailer?.noticeOfApplication('email-changed', user, this.#log)
   }
 
   /**

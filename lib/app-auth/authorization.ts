@@ -8,7 +8,7 @@ import { AuthError } from '../errors.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
-import { type KeptSession, Users, checkedUserId, generationIn, invalid } from './users.js'
+import { type Cause, type KeptSession, Users, checkedUserId, generationIn, invalid } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -34,10 +34,11 @@ export class Authorization extends Users {
    * @returns all authorization claims of the user
    * @throws AuthError `invalid_claims`
    */
-  async grant (userId: string, claims: GrantableClaims): Promise<AuthorizationClaims> {
+  async grant (userId: string, claims: GrantableClaims, cause: Cause = {}): Promise<AuthorizationClaims> {
+    const source = this.sourceOf('grant', cause)
     const granted = authorizationClaims(claims)
     const all = await this.accounts.grant(checkedUserId(userId), granted)
-    audit('grant', { userId, claims: granted }, this.source)
+    audit('grant', { userId, claims: granted }, source)
     return all
   }
 
@@ -47,12 +48,15 @@ export class Authorization extends Users {
    * @returns the remaining authorization claims
    * @throws AuthError `invalid_claims`
    */
-  async withdraw (userId: string, names: readonly AuthorizationClaimName[]): Promise<AuthorizationClaims> {
+  async withdraw (
+    userId: string, names: readonly AuthorizationClaimName[], cause: Cause = {}
+  ): Promise<AuthorizationClaims> {
+    const source = this.sourceOf('withdraw', cause)
     if (!Array.isArray(names) || !names.every(name => typeof name === 'string')) {
       throw new AuthError('invalid_claims', { message: 'names must be a list of the names of claims.' })
     }
     const left = await this.accounts.withdraw(checkedUserId(userId), names.filter(isStorable))
-    audit('withdraw', { userId, names }, this.source)
+    audit('withdraw', { userId, names }, source)
     return left
   }
 
@@ -90,12 +94,13 @@ export class Authorization extends Users {
    *   has ended
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
+    const source = this.sourceOf('unlink', kept, 'except')
     if (!isText(provider)) throw invalid('provider must be the name of a provider, or "local".')
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.accounts.removeLink(userId, provider, generationIn(userId, kept))
-    audit('unlink', { userId, provider }, this.source)
-    await this.sessionsEnded(userId, kept)
+    audit('unlink', { userId, provider }, source)
+    await this.sessionsEnded(userId, source, kept.except)
     return left
   }
 
@@ -106,10 +111,11 @@ export class Authorization extends Users {
    *
    * @throws AuthError `user_in_use` when a foreign key of the application prevents it
    */
-  async deleteUser (userId: string): Promise<void> {
+  async deleteUser (userId: string, cause: Cause = {}): Promise<void> {
+    const source = this.sourceOf('deleteUser', cause)
     await this.accounts.deleteUser(checkedUserId(userId))
-    audit('deletion', { userId }, this.source)
-    await this.sessionsEnded(userId)
+    audit('deletion', { userId }, source)
+    await this.sessionsEnded(userId, source)
   }
 }
 

@@ -1,18 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { type AuditSource, audit } from '../audit.js'
+import { type AuditLog, type AuditSource, audit, sourceOf } from '../audit.js'
 import { withoutUndefined } from '../base/defaults.js'
 import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
 import { checkedEmail } from '../email.js'
 import { assertText } from '../current-user/recent.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { assertKnownOptions } from '../option-checks.js'
 import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
+import type { UserUpdate } from '../accounts/changes.js'
 import { recordIn } from '../session/record.js'
 import { Accounts } from '../accounts/accounts.js'
-import type { AuthStore } from '../accounts/auth-store.js'
+import type { AuthStore, UsersFilter } from '../accounts/auth-store.js'
+import { searchKey } from '../accounts/search-keys.js'
 import type { AnyRequest } from './guards.js'
 
 /** A user that {@link Users.createUser} creates. */
@@ -28,37 +31,59 @@ export interface UserToCreate {
   claims?: GrantableClaims | undefined
 }
 
+/**
+ * Who causes a change, for its audit events: the last argument of the methods that change users.
+ *
+ * @example
+ * ```ts
+ * await app.auth.unblock(userId, { request })                      // the user of the request
+ * await authorization.grant(userId, { role: 'admin' }, { actor: 'import' })
+ * ```
+ */
+export interface Cause {
+  /** The request that asks for it: the events have its user, id, address and user agent. */
+  request?: AnyRequest | undefined
+  /** Who does it, in place of the user of the request: an id or a name. */
+  actor?: string | undefined
+}
+
 /** How {@link Users.block} blocks a user. */
-export interface BlockOptions {
+export interface BlockOptions extends Cause {
   /** When the block ends by itself, in the future; default never. */
   until?: Date | undefined
   /** A note of the application, kept in the store, and neither logged nor shown. */
   reason?: string | undefined
 }
 
-/** Which users {@link Users.users} lists. */
-export interface UserList {
-  /** The `next` of the page before; default the first page. */
-  after?: string | null | undefined
-  /** At most so many users, 1 to 500; default 50. */
-  limit?: number | undefined
-  /** How the e-mail begins, in its canonical form. */
-  email?: string | undefined
+/** Which users {@link Users.countUsers} counts. */
+export interface UserFilter {
+  /** How the e-mail, its domain or the name begins, in any case; an empty one finds all. */
+  search?: string | undefined
   /** Whether the users are blocked now. */
   blocked?: boolean | undefined
 }
 
+/** Which users {@link Users.users} lists. */
+export interface UserList extends UserFilter {
+  /** By id, or the newest first; default `id`. */
+  order?: 'id' | 'newest' | undefined
+  /** The `next` of the page before; default the first page. */
+  after?: string | null | undefined
+  /** At most so many users, 1 to 500; default 50. */
+  limit?: number | undefined
+}
+
 /** A page of users. */
 export interface UserPage {
-  /** Ordered by id. */
+  /** In the order that was asked for. */
   users: User[]
   /** The `after` of the next page; null on the last one. */
   next: string | null
 }
 
 /** The session that is kept when all others of its user end. */
-export interface KeptSession {
-  /** A request of the user, whose session gets a new id. */
+export interface KeptSession extends Cause {
+  /** A request of the user, whose session gets a new id; the default of `request`. */
   except?: AnyRequest | undefined
 }
 
@@ -70,7 +95,7 @@ export class Users {
   /** The store of users, links and claims. */
   readonly store: AuthStore
   protected readonly accounts: Accounts
-  protected readonly source: AuditSource | null
+  readonly #log: AuditLog | undefined
   readonly #local: LocalIdentityProvider | null
 
   /**
@@ -79,10 +104,10 @@ export class Users {
    * @param log logs audit events, which `node:diagnostics_channel` publishes in any case
    * @param local needed by the methods that take a password
    */
-  constructor (store: AuthStore, log?: AuditSource['log'], local: LocalIdentityProvider | null = null) {
+  constructor (store: AuthStore, log?: AuditLog, local: LocalIdentityProvider | null = null) {
     this.store = store
     this.accounts = new Accounts(store)
-    this.source = log === undefined ? null : { log }
+    this.#log = log
     this.#local = local
   }
 
@@ -94,7 +119,8 @@ export class Users {
    * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `weak_password`,
    *   `invalid_claims`, `busy`
    */
-  async createUser (user: UserToCreate): Promise<User> {
+  async createUser (user: UserToCreate, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('createUser', cause)
     assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
     const { emailVerified = false, password } = user
     const claims = authorizationClaims(user.claims ?? {})
@@ -121,18 +147,34 @@ export class Users {
       ...(isLocal && { passwordHash: await this.#hash('createUser', password, email) })
     })
     if (created === null) throw new AuthError('exists')
-    audit('creation', { userId, provider }, this.source)
+    audit('creation', { userId, provider }, source)
     return created
   }
 
   /**
-   * Changes the name of a user; null removes it. Later sign-ins at a provider do not change it any
-   * more.
+   * Changes the name and the e-mail of a user. Another e-mail, or another answer to whether it is
+   * verified, ends all their sessions and the links in mails; links and factors stay. The caller
+   * must have made sure that a verified address is the user's: its owner can reset the password.
+   *
+   * @throws AuthError `exists` when another user has the e-mail, `invalid_email`
    */
-  async updateUser (userId: string, change: { name: string | null }): Promise<User> {
-    assertKnownOptions('updateUser', change, ['name'])
-    const { name } = change
-    return this.accounts.changeUser(checkedUserId(userId), { name: name === null ? null : nameOf(name) })
+  async updateUser (userId: string, change: UserUpdate, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('updateUser', cause)
+    assertKnownOptions('updateUser', change, ['name', 'email', 'emailVerified'])
+    const { name, email, emailVerified } = change
+    if (emailVerified !== undefined && typeof emailVerified !== 'boolean') {
+      throw invalid('emailVerified must be true or false.')
+    }
+    const { before, user } = await this.accounts.updateUser(checkedUserId(userId), {
+      name: name == null ? name : nameOf(name), email: email === undefined ? email : emailOf(email), emailVerified
+    })
+    if (user.name !== before.name) audit('name', { userId }, source)
+    if (user.generation === before.generation) return user
+    const isMoved = user.email !== before.email
+    audit(isMoved ? 'email' : 'verification', { userId, verified: user.emailVerified }, source)
+    await this.sessionsEnded(userId, source)
+    if (isMoved) this.emailChanged([before, user])
+    return user
   }
 
   /**
@@ -144,14 +186,15 @@ export class Users {
    *   `unauthenticated` when the session of `kept` has ended, `busy`
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
+    const source = this.sourceOf('setPassword', kept, 'except')
     const { email } = await this.existingUser(userId)
     if (email === null) throw invalid(NO_EMAIL)
     const passwordHash = await this.#hash('setPassword', password, email)
     const generation = generationIn(userId, kept)
     const changed = await this.accounts.setPassword(userId, withoutUndefined({ passwordHash, generation }))
     if (changed === null) throw generation === undefined ? invalid(NO_EMAIL) : new AuthError('unauthenticated')
-    audit('password', { userId }, this.source)
-    await this.sessionsEnded(userId, kept)
+    audit('password', { userId }, source)
+    await this.sessionsEnded(userId, source, kept.except)
     return changed
   }
 
@@ -172,7 +215,7 @@ export class Users {
   }
 
   /**
-   * Lists users by id, a page at a time.
+   * Lists users, a page at a time.
    *
    * @example
    * ```ts
@@ -185,21 +228,26 @@ export class Users {
    * ```
    */
   async users (list: UserList = {}): Promise<UserPage> {
-    assertKnownOptions('users', list, ['after', 'limit', 'email', 'blocked'])
-    const { after = null, limit = 50, email = null, blocked = null } = list
-    if (after !== null && !isUserId(after)) throw invalid('after must be the "next" of the page before.')
+    assertKnownOptions('users', list, ['order', 'after', 'limit', 'search', 'blocked'])
+    const { order = 'id', after = null, limit = 50, search, blocked } = list
+    const [, time, userId] = /^(\d{1,15})\.(.+)$/.exec(after ?? '') ?? []
+    const last = isUserId(userId) ? { userId, createdAt: new Date(Number(time)) } : null
+    if (after !== null && last === null) throw invalid('after must be the "next" of the page before.')
+    if (order !== 'id' && order !== 'newest') throw invalid('order must be "id" or "newest".')
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
       throw invalid(`limit must be a whole number from 1 to ${MAX_LIMIT}.`)
     }
-    if (email !== null && !(typeof email === 'string' && isStorable(email))) {
-      throw invalid('email must be how the e-mail begins.')
-    }
-    if (blocked !== null && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+    const filter = filterOf({ search, blocked })
+    const found = await this.accounts.users({ ...filter, order, after: last, limit: limit + 1 })
+    const end = found.length > limit ? found[limit - 1] : undefined
+    const next = end === undefined ? null : `${end.createdAt.getTime()}.${end.userId}`
+    return { users: found.slice(0, limit), next }
+  }
 
-    const prefix = email === null ? null : email.trim().normalize('NFC').toLowerCase()
-    const found = await this.accounts.users({ after, limit: limit + 1, email: prefix, blocked })
-    const last = found.length > limit ? found[limit - 1] : undefined
-    return { users: found.slice(0, limit), next: last?.userId ?? null }
+  /** Counts users, for a heading above the first page of {@link users}: it reads all that match. */
+  async countUsers (filter: UserFilter = {}): Promise<number> {
+    assertKnownOptions('countUsers', filter, ['search', 'blocked'])
+    return this.accounts.countUsers(filterOf(filter))
   }
 
   /**
@@ -207,7 +255,7 @@ export class Users {
    * is removed or over.
    */
   async block (userId: string, options: BlockOptions = {}): Promise<User> {
-    assertKnownOptions('block', options, ['until', 'reason'])
+    const source = this.sourceOf('block', options, 'until', 'reason')
     const { until, reason } = options
     const at = new Date()
     if (until !== undefined && !(until instanceof Date && until > at)) {
@@ -216,15 +264,16 @@ export class Users {
     if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
     const blocked = withoutUndefined({ at, until, reason })
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
-    audit('block', { userId, until: until ?? null }, this.source)
-    await this.sessionsEnded(userId)
+    audit('block', { userId, until: until ?? null }, source)
+    await this.sessionsEnded(userId, source)
     return user
   }
 
   /** Removes the block of a user. Sessions that the block ended stay ended. */
-  async unblock (userId: string): Promise<User> {
+  async unblock (userId: string, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('unblock', cause)
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked: null })
-    audit('unblock', { userId }, this.source)
+    audit('unblock', { userId }, source)
     return user
   }
 
@@ -233,14 +282,49 @@ export class Users {
    * Tokens that were issued to the user until now are refused.
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
+    const source = this.sourceOf('signOutEverywhere', kept, 'except')
     await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
-    audit('sign-out-everywhere', { userId }, this.source)
-    await this.sessionsEnded(userId, kept)
+    audit('sign-out-everywhere', { userId }, source)
+    await this.sessionsEnded(userId, source, kept.except)
   }
 
-  /** Called when all sessions of a user were ended. */
-  protected async sessionsEnded (_userId: string, _kept: KeptSession = {}): Promise<void> {
+  /** Lists the second factors and passkeys of a user, without their secrets. */
+  async factors (userId: string): Promise<UserFactor[]> {
+    await this.existingUser(userId)
+    return listFactors(this.accounts, userId)
+  }
+
+  /**
+   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and,
+   * by `app.auth`, tells them by a mail. The caller must have verified the user's identity, by more
+   * than a mail.
+   */
+  async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
+    const source = this.sourceOf('resetFactors', cause)
+    const change = { endsSessions: true, change: () => [] }
+    const user = await this.accounts.changeFactors(checkedUserId(userId), change)
+    if (user === null) throw new AuthError('unknown_user')
+    audit('factor-removed', { userId, method: 'all', by: 'application' }, source)
+    await this.sessionsEnded(userId, source)
+    return user
+  }
+
+  /** Checks the last argument of a method, and returns what its events are published with. */
+  protected sourceOf (method: string, options: KeptSession, ...others: string[]): AuditSource {
+    assertKnownOptions(method, options, ['request', 'actor', ...others])
+    const { request = options.except, actor } = options
+    if (actor !== undefined && !isText(actor)) throw invalid('actor must be text.')
+    return sourceOf<AuditSource>(request ?? { log: this.#log }, actor)
+  }
+
+  /** Called when all sessions of a user were ended, but for the one of a request. */
+  protected async sessionsEnded (_userId: string, _source: AuditSource, _except?: AnyRequest): Promise<void> {
     // A script has no sessions; `app.auth` announces the end.
+  }
+
+  /** Called when the e-mail of a user was changed. */
+  protected emailChanged (_beforeAndNow: readonly User[]): void {
+    // A script sends no mails; `app.auth` does.
   }
 
   /** Returns a user, who must exist. */
@@ -273,6 +357,12 @@ export function generationIn (userId: string, { except }: KeptSession): number |
 export function checkedUserId (userId: unknown): string {
   if (!isUserId(userId)) throw new AuthError('unknown_user')
   return userId
+}
+
+function filterOf ({ search = '', blocked }: UserFilter): UsersFilter {
+  if (typeof search !== 'string' || !isStorable(search)) throw invalid('search must be text.')
+  if (blocked !== undefined && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+  return { search: searchKey(search) || null, blocked: blocked ?? null }
 }
 
 function emailOf (email: unknown): string {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest } from 'fastify'
 import type { AccountStatus, Link, User } from '../accounts/account.js'
+import { noteSubject } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
@@ -29,6 +30,7 @@ export async function current (auth: AuthContext, request: FastifyRequest): Prom
     throw new AuthError('unauthenticated')
   }
   const { principal, ...user } = found
+  noteSubject(request, principal.userId)
   return { ...user, record: { ...record, principal } }
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Credential, FactorKind } from '../accounts/account.js'
+import { noteSubject } from '../audit.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
@@ -81,6 +82,7 @@ export async function assertIsUser (
   auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
 ): Promise<void> {
   if ((await currentPrincipal(auth, form.request))?.userId === userId) return
+  noteSubject(form.request, userId)
   if (isEmpty(password)) throw new AuthError('unauthenticated')
   await attemptPassword(auth, form, password, await auth.accounts.credentialOf(userId))
 }

@@ -8,6 +8,22 @@ import type { Accounts } from '../accounts/accounts.js'
 import type { StoreCapabilities } from '../store/capabilities.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 
+/** Where the links of mails lead, below the prefix of the routes. */
+export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
+  register: 'local/register',
+  'verify-email': 'local/verify-email',
+  'reset-password': 'local/reset-password',
+  'change-email': 'local/change-email/confirm',
+  'sign-in': 'local/mail-login'
+}
+
+/** @param base the public URL in front of the routes, with a slash at the end */
+export function linkWith (token: string, kind: LinkMailKind, base: URL): string {
+  const url = new URL(LINK_PATHS[kind], base)
+  url.searchParams.set('token', token)
+  return url.href
+}
+
 /** What links are compared with. */
 interface KeptOfLinks {
   readonly accounts: Accounts

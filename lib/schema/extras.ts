@@ -29,6 +29,9 @@ export interface UserExtras {
     /** A note of the application. */
     reason?: string
   }
+  /** The name and the domain of the e-mail, as they are searched: see {@link withSearchKeys}. */
+  name_key?: string
+  email_domain?: string
   /** The application has set the name: sign-ins leave it alone. */
   name_set?: true
   /** The kinds of factors that the user has, in order; absent for a user without factors. */

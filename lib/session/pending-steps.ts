@@ -1,6 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import { digestOf } from '../base/digest.js'
-import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
+import {
+  type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, PENDING_MS
+} from '../store/one-time-entries.js'
 import { sessionsUnavailable } from './express-store.js'
 import { replaceSession } from './lifecycle.js'
 import { membersIn, shortenLifetime } from './lifetime.js'
@@ -42,9 +44,17 @@ export async function findEntry<Content> (
   return findEntryAt(request, keyOf(request.session.sessionId, kind, key))
 }
 
-/** As {@link findEntry}, also for an entry of another session. */
-export async function findEntryAt<Content> (request: FastifyRequest, key: EntryKey): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.find(key))
+type TakenEntries = Pick<OneTimeEntries, 'find' | 'take'>
+
+/**
+ * As {@link findEntry}, also for an entry of another session.
+ *
+ * @param entries where it is kept; default beside the session
+ */
+export async function findEntryAt<Content> (
+  request: FastifyRequest, key: EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
+): Promise<Content | null> {
+  return contentOf(await entries.find(key))
 }
 
 /**
@@ -65,11 +75,13 @@ export async function takeEntry<Content> (
   return takeEntryAt(request, keyOf(request.session.sessionId, kind, key))
 }
 
-/** As {@link takeEntry}, also for an entry of another session. */
+/** As {@link takeEntry}, also for an entry of another session: see {@link findEntryAt}. */
 export async function takeEntryAt<Content> (
-  request: FastifyRequest, { hash, kind, owner }: EntryKey
+  request: FastifyRequest,
+  { hash, kind, owner }: EntryKey,
+  entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.take(hash, kind, [owner]))
+  return contentOf(await entries.take(hash, kind, [owner]))
 }
 
 /** An entry is known by its session, so that another session cannot name it. */

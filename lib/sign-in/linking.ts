@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
 import { mayNeedFactor } from '../current-user/methods.js'
@@ -40,6 +40,7 @@ const MAX_ATTEMPTS = 10
  */
 export async function userOfIdentity (
   auth: Pick<AuthContext, 'accounts' | 'linking' | 'factors'>,
+  request: object,
   identity: ProviderIdentity,
   outbox: Outbox | null = null
 ): Promise<UserOfIdentity> {
@@ -50,6 +51,7 @@ export async function userOfIdentity (
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const { as, ...entered } = await accounts.enterIdentity(link, emailOf(identity.claims), newUser(link), holds)
     const { user: existing } = entered
+    noteSubject(request, existing.userId)
     if (as === 'held') return { user: existing, isNew: false, held: 'sign-in' }
     if (as !== 'owner-of-email') {
       tellOwner(entered, outbox)

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Factor, User } from '../accounts/account.js'
 import { changeOf } from '../accounts/factors.js'
-import { audit } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { type AuthContext, needed } from '../context.js'
 import { current } from '../current-user/current.js'
@@ -89,6 +89,7 @@ export async function usePasskey (
   auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
 ): Promise<{ user: User, proof: Proof }> {
   const { userId = '' } = user ?? {}
+  noteSubject(form.request, user?.userId)
   // For a user without passkeys too, and for none: the answer must not come sooner.
   const own = passkeysIn(await auth.accounts.factors(userId))
   const isOfUser = response.userId !== null

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { FoundUser } from '../accounts/identities.js'
+import { noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { type AuthContext, sealerOf } from '../context.js'
 import { canMailCode, factorsOf, isFactorRequired } from '../current-user/methods.js'
@@ -102,8 +103,11 @@ async function wait (
   await startPendingSession(request, SECOND_STEP, entry)
 }
 
-async function opened (auth: AuthContext, entry: SealedSignIn | null): Promise<PendingSecondFactor | null> {
+async function opened (
+  auth: AuthContext, request: FastifyRequest, entry: SealedSignIn | null
+): Promise<PendingSecondFactor | null> {
   if (entry === null) return null
+  noteSubject(request, entry.userId)
   const waiting: PendingSecondFactor = JSON.parse((await sealerOf(auth).open(entry.sealed, entry.userId)).text)
   return waiting.proof.at > Date.now() - PENDING_MS ? waiting : null
 }
@@ -113,13 +117,13 @@ export async function pendingSecondFactor (
   auth: AuthContext, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
   await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
-  return opened(auth, await findEntry<SealedSignIn>(request, SECOND_STEP))
+  return opened(auth, request, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
 export async function attemptSignIn (auth: AuthContext, request: FastifyRequest): Promise<PendingSecondFactor | null> {
   await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
-  return opened(auth, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
+  return opened(auth, request, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
 /** A sign-in that a second factor has completed. */
@@ -152,7 +156,7 @@ export async function finishByCode (auth: AuthContext, form: FactorForm, text: s
 export async function takePendingSecondFactor (
   auth: AuthContext, request: FastifyRequest, userId: string
 ): Promise<PendingSecondFactor> {
-  const waiting = await opened(auth, await takeEntry<SealedSignIn>(request, SECOND_STEP))
+  const waiting = await opened(auth, request, await takeEntry<SealedSignIn>(request, SECOND_STEP))
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
   return waiting
 }

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
+import { noteSubject } from '../audit.js'
 import { type AuthContext, hasFactors } from '../context.js'
 import { assertCanAsk } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
@@ -20,6 +21,7 @@ export async function signIn (
   auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser
 ): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
+  noteSubject(request, user.userId)
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
 
@@ -34,15 +36,18 @@ export async function signIn (
 /**
  * Signs in a user that the application has authenticated.
  *
+ * @param how `generation`: the one that the user must still have, else `invalid_state`
  * @throws AuthError `unknown_user`, and what {@link signIn} throws
  */
 export async function signInUser (
   auth: AuthContext,
   request: FastifyRequest,
-  { userId, remember, skipsFactor }: { userId: string, remember: boolean, skipsFactor: boolean }
+  { userId, generation, remember, skipsFactor }:
+  { userId: string, generation?: number, remember: boolean, skipsFactor: boolean }
 ): Promise<Principal> {
   const { accounts } = auth
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
+  if (generation !== undefined && user?.generation !== generation) throw new AuthError('invalid_state')
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
   return signIn(auth, request, { ...written(user), identity, method: 'application', remember, skipsFactor })

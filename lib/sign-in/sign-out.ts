@@ -1,6 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { audit } from '../audit.js'
+import { type AuditSource, audit, sourceOf } from '../audit.js'
 import { type RevokeSource, announceRevoke, callListeners } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
@@ -27,12 +27,13 @@ export async function signOutEverywhere (
  * and the next generation. A session that had ended before is not kept, because its generation was
  * lower. Announces first: the sessions have ended, also when this one cannot be kept.
  *
+ * @param source who has ended them
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
 export async function endOtherSessions (
-  { channel }: AuthContext, request: FastifyRequest, userId: string
+  { channel }: AuthContext, request: FastifyRequest, userId: string, source: AuditSource = sourceOf(request)
 ): Promise<void> {
-  announceRevoke(channel, userId, request)
+  announceRevoke(channel, userId, { ...source, log: request.log })
   const record = recordIn(request.session)
   if (record?.principal.userId !== userId) return
   await renewSession(request, { ...record, generation: record.generation + 1 })
@@ -48,8 +49,9 @@ export async function endOtherSessions (
 export async function signOut (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, announced?: string
 ): Promise<void> {
+  const source = sourceOf(request)
   for (const signedOut of await signOutSession(request, reply, announced)) {
-    if (signedOut.userId !== announced) await announceSignOut(auth, signedOut, request)
+    if (signedOut.userId !== announced) await announceSignOut(auth, signedOut, source)
   }
 }
 

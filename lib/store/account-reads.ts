@@ -1,5 +1,6 @@
 import { statusOf, userOf } from '../accounts/account.js'
-import { type SQL, type SQLWrapper, and, eq, getTableColumns, gt, not } from '../drizzle/sql.js'
+import type { UsersFilter } from '../accounts/auth-store.js'
+import { type SQL, type SQLWrapper, and, count, eq, getTableColumns, not, or, sql } from '../drizzle/sql.js'
 import type { StoredAccounts } from './apply-rule.js'
 import { given } from './drizzle.js'
 import type { SqlDatabase } from './sql-database.js'
@@ -9,13 +10,22 @@ export interface ReadingDialect {
   /** The id of a user that a statement is given. */
   readonly userId: SQLWrapper
   byCodePoints (column: SQLWrapper): SQL
-  /** Whether the user's e-mail begins with a text. */
-  hasPrefix (email: string): SQL | undefined
+  /** Whether a text begins with another one, by code points. */
+  hasPrefix (text: SQLWrapper, prefix: string): SQL | undefined
+  /** A text of {@link UserExtras}, as its index has it. */
+  note (name: 'name_key' | 'email_domain'): SQL
+  /** The time of creation, as its index has it. */
+  readonly createdAt: SQL
   /** Whether the user is blocked at a time in milliseconds. */
   isBlocked (now: number): SQL
-  /** The id by which users are listed. */
-  listedBy (how: { byEmail: boolean }): SQL
+  /** A column whose index is not used; absent where the database decides by how many match. */
+  withoutIndex? (column: SQLWrapper): SQLWrapper
 }
+
+/** How many users are sorted at most where the database does not decide. */
+const MANY = 2000
+
+const asIs = (column: SQLWrapper): SQLWrapper => column
 
 /**
  * Reads accounts, each time with one statement.
@@ -61,6 +71,22 @@ export function accountReads (
     db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
   )
 
+  const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
+    const isBlocked = dialect.isBlocked(Date.now())
+    const texts = [users.email, dialect.note('email_domain'), dialect.note('name_key')].map(of)
+    return and(
+      search === null ? undefined : or(...texts.map(text => dialect.hasPrefix(text, search))),
+      blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
+    )
+  }
+
+  const { withoutIndex = asIs } = dialect
+  const isFew = async (filter: UsersFilter): Promise<boolean> => {
+    if (filter.search === null || withoutIndex === asIs) return false
+    const first = database.query(db => db.select({ id: users.userId }).from(users).where(matches(filter)).limit(MANY))
+    return (await first({})).length < MANY
+  }
+
   return {
     async findUser (query) {
       const find = 'userId' in query ? byId : 'email' in query ? byEmail : byLink
@@ -77,18 +103,26 @@ export function accountReads (
       const [row] = await statusOfUser({ userId })
       return row === undefined ? null : statusOf(row)
     },
-    async users ({ after, limit, email, blocked }) {
-      const id = dialect.listedBy({ byEmail: email !== null })
-      const isBlocked = dialect.isBlocked(Date.now())
+    async users ({ after, limit, order, ...filter }) {
+      // Few users are found and sorted; of many, the next ones are soon met in their order.
+      const [ofOrder, ofSearch] = await isFew(filter) ? [withoutIndex, asIs] : [asIs, withoutIndex]
+      const [id, createdAt] = [ofOrder(users.userId), ofOrder(dialect.createdAt)]
+      const { userId: lastId, createdAt: lastAt = new Date(0) } = after ?? {}
+      const [isAfter, orderBy] = order === 'newest'
+        ? [
+            sql`${createdAt} <= ${lastAt.getTime()} and (${createdAt}, ${id}) < (${lastAt.getTime()}, ${lastId})`,
+            sql`${createdAt} desc, ${id} desc`
+          ]
+        : [sql`${id} > ${lastId}`, sql`${id}`]
       const list = database.query(db => db.select().from(users)
-        .where(and(
-          after === null ? undefined : gt(id, after),
-          email === null ? undefined : dialect.hasPrefix(email),
-          blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
-        ))
-        .orderBy(id)
+        .where(and(after === null ? undefined : isAfter, matches(filter, ofSearch)))
+        .orderBy(orderBy)
         .limit(limit))
       return (await list({})).map(userOf)
+    },
+    async countUsers (filter) {
+      const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})
+      return row?.users ?? 0
     }
   }
 }

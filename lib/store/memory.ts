@@ -2,13 +2,17 @@ import {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
   statusOf, userOf
 } from '../accounts/account.js'
-import type { AccountQuery, AuthStore, Rule, UserQuery, UsersQuery, UniqueKeys } from '../accounts/auth-store.js'
+import type {
+  AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
+} from '../accounts/auth-store.js'
 import { MemoryEntries } from './memory/entries.js'
 import { MemorySessions } from './memory/sessions.js'
 import { type SessionRows, capabilitiesOf } from './capabilities.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import { factorExists, applyRule } from './apply-rule.js'
 import type { StoredSessions } from './sessions.js'
+
+type Listed = Pick<User, 'userId' | 'createdAt'>
 
 /**
  * Keeps users in memory: they are lost when the process ends, and no other process sees them. For
@@ -60,14 +64,26 @@ export class MemoryAuthStore implements AuthStore {
     return account && statusOf(account)
   }
 
-  async users ({ after, limit, email, blocked }: UsersQuery): Promise<User[]> {
+  async users ({ after, limit, order, ...filter }: UsersQuery): Promise<User[]> {
+    const isNewest = order === 'newest'
+    const isAfter = (user: Listed, last: Listed): boolean => isNewest && +user.createdAt !== +last.createdAt
+      ? user.createdAt < last.createdAt
+      : isNewest ? user.userId < last.userId : user.userId > last.userId
+    const found = this.#matching(filter).filter(user => after === null || isAfter(user, after))
+    return copyOf(found.sort((a, b) => isAfter(a, b) ? 1 : -1).slice(0, limit))
+  }
+
+  async countUsers (filter: UsersFilter): Promise<number> {
+    return this.#matching(filter).length
+  }
+
+  #matching ({ search, blocked }: UsersFilter): User[] {
     const now = Date.now()
-    const found = Array.from(this.#accounts.values(), userOf)
-      .filter(user => after === null || user.userId > after)
-      .filter(user => email === null || user.email?.startsWith(email) === true)
+    return [...this.#accounts.values()]
+      .filter(({ email, extras: { name_key: name, email_domain: domain } }) =>
+        search === null || [email, domain, name].some(text => text?.startsWith(search)))
+      .map(userOf)
       .filter(user => blocked === null || isBlocked(user, now) === blocked)
-      .sort((a, b) => a.userId < b.userId ? -1 : 1)
-    return copyOf(found.slice(0, limit))
   }
 
   async insert (account: Account): Promise<boolean> {

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersQuery, type UniqueKeys, wrapStoreErrors
+  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersFilter, type UsersQuery, type UniqueKeys,
+  wrapStoreErrors
 } from '../accounts/auth-store.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
@@ -14,6 +15,7 @@ import type { Pool } from './postgres/pool.js'
 import type { StoredAccounts } from './apply-rule.js'
 import type { Revocations } from './revocations.js'
 import type { StoredSessions } from './sessions.js'
+import type { TableState } from './table-parts.js'
 import type { SqlEngine } from './sql-engine.js'
 import { type PostgresEngine, type SqliteTarget, sqlTarget } from './sql-target.js'
 
@@ -33,6 +35,8 @@ const LATER_MS = 1000
 
 interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' | 'revocations'> {
   readonly accounts: StoredAccounts
+  readonly tables: () => Promise<TableState>
+  readonly migrate: () => Promise<void>
   /** Returns warnings for the log. */
   readonly inspect?: () => Promise<string[]>
   /** Whether its file was deleted or replaced: then it is opened anew. */
@@ -140,12 +144,26 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     return (await this.#database()).accounts.users(query)
   }
 
+  async countUsers (filter: UsersFilter): Promise<number> {
+    return (await this.#database()).accounts.countUsers(filter)
+  }
+
   async insert (account: Account): Promise<boolean> {
     return (await this.#database()).accounts.insert(account)
   }
 
   async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
     return (await this.#database()).accounts.change(find, keys, rule)
+  }
+
+  /** @hidden for the command line: compares the tables with those of this version */
+  async tables (): Promise<TableState> {
+    return wrapStoreErrors(async () => (await this.#database()).tables())
+  }
+
+  /** @hidden for the command line: makes all tables, however long that takes */
+  async migrate (): Promise<void> {
+    return wrapStoreErrors(async () => (await this.#database()).migrate())
   }
 
   /**

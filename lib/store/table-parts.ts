@@ -12,6 +12,21 @@ export interface Migration {
 
 export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
 
+/** How the tables of a database differ from those of this version. */
+export interface TableState {
+  /** The migrations that were not applied. */
+  readonly missing: readonly string[]
+  /** The migrations of a newer version. */
+  readonly unknown: readonly string[]
+}
+
+/** @param applied null where the application's own migrations make the tables */
+export function tableState (migrations: Migrations, applied: readonly string[] | null): TableState {
+  const known = PARTS.flatMap(part => migrations[part].map(({ name }) => name))
+  const done = applied ?? known
+  return { missing: known.filter(name => !done.includes(name)), unknown: done.filter(name => !known.includes(name)) }
+}
+
 /** The table by which it is seen whether the application's own migrations made a part. */
 export function mainTable (part: TablePart): string {
   return `svc_auth_${part}`
@@ -23,7 +38,7 @@ export function tablesOf (migrations: readonly Migration[]): string[] {
 }
 
 export function ifMissing (statement: string): string {
-  return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX)/, '$& IF NOT EXISTS')
+  return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX|VIEW)/, '$& IF NOT EXISTS')
 }
 
 export const DROPPED = 'A table of the store was missing; those that the store had made were made again, empty'

@@ -1,4 +1,6 @@
-import { type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, hash } from 'node:crypto'
+import {
+  type JsonWebKey, type webcrypto, createPrivateKey, createPublicKey, createSecretKey, generateKeyPairSync, hash
+} from 'node:crypto'
 import type { Complete } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
@@ -18,6 +20,11 @@ export interface Jwk {
   alg?: string | undefined
   use?: string | undefined
   kid?: string | undefined
+  /**
+   * Of a private key: when it begins to sign, such as `2026-12-01T00:00:00Z`; default at once. It
+   * is published before, so that verifiers know it by then.
+   */
+  notBefore?: string | undefined
 }
 
 /** A published public key, without any private member. */
@@ -47,6 +54,8 @@ const KINDS = [
 type Kind = typeof KINDS[number]
 type NamedKey = JsonWebKey & { kid?: string }
 
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/
+
 const EXPECTED = 'for ES256 (kty EC, crv P-256) or EdDSA (kty OKP, crv Ed25519); ' +
   'its kid, if it has one, must be a non-empty string and its use "sig"'
 
@@ -61,23 +70,42 @@ export function keysOfSecrets ([secret, ...olderSecrets]: Secrets): TokenKeys {
   }
 }
 
-/** Imports one or several private JWKs: the first one signs, all verify. */
+/** Imports one or several private JWKs: the first one that may sign by now does, all verify. */
 export function keysOfSigningKey (signingKey: unknown, option: string): TokenKeys {
   const pairs = Array.isArray(signingKey)
     ? signingKey.map((jwk: unknown, index) => keyPairOf(jwk, `${option}[${index}]`))
     : [keyPairOf(signingKey, option)]
-  const [first] = pairs
-  if (first === undefined) throw new OptionsError(`${option} must contain at least one private JWK`)
+  if (pairs.length === 0) throw new OptionsError(`${option} must contain at least one private JWK`)
+  const signingNow = () => pairs.find(({ notBefore }) => notBefore <= Date.now())
+  const first = signingNow()
+  if (first === undefined) {
+    throw new OptionsError(`${option} needs a key that signs until the notBefore of the others: one without it`)
+  }
   const published = Object.freeze(pairs.map(({ jwk }) => jwk))
   if (new Set(published.map(({ kid }) => kid)).size < published.length) {
     throw new OptionsError(`${option} must contain different keys, each with its own kid`)
   }
   return {
     algorithms: KEY_PAIR_ALGORITHMS,
-    signing: { key: first.signing, header: { alg: first.jwk.alg, typ: 'JWT', kid: first.jwk.kid } },
+    get signing () {
+      // A clock that was set back leaves no issuer without a key.
+      const { signing: key, jwk: { alg, kid } } = signingNow() ?? first
+      return { key, header: { alg, typ: 'JWT' as const, kid } }
+    },
     verifying: pairs.map(({ verifying }) => verifying),
     published
   }
+}
+
+/** Makes a private key that signs from `notBefore` on. */
+export function newKey (alg = 'ES256', notBefore?: string): Jwk {
+  const kind = KINDS.find(kind => kind.alg === alg)
+  if (kind === undefined) throw new OptionsError('alg must be ES256 or EdDSA')
+  timeOf(notBefore, 'notBefore')
+  const { privateKey } = kind.kty === 'EC'
+    ? generateKeyPairSync('ec', { namedCurve: kind.crv })
+    : generateKeyPairSync('ed25519')
+  return { ...privateKey.export({ format: 'jwk' }), alg, ...(notBefore !== undefined && { notBefore }) }
 }
 
 /** Imports public JWKs, which only verify. */
@@ -100,6 +128,7 @@ function keyOfSecret (secret: string): webcrypto.CryptoKey {
 }
 
 function keyPairOf (jwk: unknown, option: string) {
+  const notBefore = timeOf(Object(jwk).notBefore, `${option}: notBefore`)
   return imported(jwk, `${option} must be a private JWK`, (key, { kty, crv, alg, algorithm }) => {
     const privateKey = createPrivateKey({ key, format: 'jwk' })
     // Derived instead of copied from the JWK, so that no private member can be published.
@@ -109,11 +138,19 @@ function keyPairOf (jwk: unknown, option: string) {
     const point = { crv, kty, x, ...(y !== undefined && { y }) }
     const { kid = hash('sha256', JSON.stringify(point), 'base64url') } = key
     return {
+      notBefore,
       signing: privateKey.toCryptoKey(algorithm, false, ['sign']),
       verifying: publicKey.toCryptoKey(algorithm, true, ['verify']),
       jwk: Object.freeze<PublicJwk>({ ...point, alg, use: 'sig', kid })
     }
   })
+}
+
+function timeOf (value: unknown, option: string): number {
+  if (value === undefined) return 0
+  const time = typeof value === 'string' && TIME.test(value) ? Date.parse(value) : NaN
+  if (!Number.isNaN(time)) return time
+  throw new OptionsError(`${option} must be a time with its zone, such as 2026-12-01T00:00:00Z`)
 }
 
 /** The error does not say what is wrong with the JWK: that could reveal a part of the key. */

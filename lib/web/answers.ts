@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { auditEntry, publish } from '../audit.js'
+import { auditEntry, failureOf, publish } from '../audit.js'
 import type { AuthContext } from '../context.js'
 import { methodsOf } from '../current-user/methods.js'
 import { AuthError } from '../errors.js'
@@ -92,7 +92,8 @@ function refusalOf (failure: unknown): AuthError {
 /** Logs refusals as info; what only the operator can repair as an error, with its cause. */
 function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
-  const entry = signInAt === undefined ? { code } : { ...auditEntry('failure'), provider: signInAt, code }
+  const failure = signInAt === undefined ? null : failureOf(request, signInAt, code)
+  const entry = failure === null ? { code } : { ...auditEntry('failure'), ...failure }
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes are not logged: a parser quotes its input, which may be a password.
@@ -102,7 +103,7 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     // The sentence for the client is the message of the entry; the reason is that of the error.
     request.log.error({ ...entry, err: cause ?? refusal }, message)
   }
-  if (signInAt !== undefined) publish('failure', { provider: signInAt, code }, request)
+  if (failure !== null) publish('failure', failure, request)
 }
 
 /** How a user goes on who lacks an authentication. */

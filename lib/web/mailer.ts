@@ -5,20 +5,12 @@ import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
   type MailOrigin
 } from '../mails/mail.js'
+import { linkWith } from '../mails/mail-links.js'
 import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
 import { FairQueue } from '../passwords/fair-queue.js'
 import { addressOf } from './limits.js'
 import { type CountedMail, LINK_LIMITS, type MailLimitName, type MailLimits } from './mail-limits.js'
-
-/** Where the links of mails lead, below the prefix of the routes. */
-export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
-  register: 'local/register',
-  'verify-email': 'local/verify-email',
-  'reset-password': 'local/reset-password',
-  'change-email': 'local/change-email/confirm',
-  'sign-in': 'local/mail-login'
-}
 
 /** How many mails are sent at a time, and how many wait. */
 const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
@@ -169,9 +161,7 @@ export class Mailer {
 
   async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
     const token = await this.#tokens.issue(kind, link)
-    const url = new URL(LINK_PATHS[kind], this.#base)
-    url.searchParams.set('token', token)
-    return { url: url.href, token, expiresIn: LINK_LIFETIMES[kind] }
+    return { url: linkWith(token, kind, this.#base), token, expiresIn: LINK_LIFETIMES[kind] }
   }
 
   async #send (makeMail: () => Promise<Mail>): Promise<void> {

@@ -4,10 +4,13 @@ import t, { type Test } from 'tap'
 import { Authorization } from '../../lib/app-auth/authorization.js'
 import { OptionsError } from '../../lib/errors.js'
 import { Accounts, type AuthStore, MemoryAuthStore, type User, isBlocked } from '../../lib/index.js'
+import { mailbox } from '../../lib/testing.js'
 import { localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
+import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { SOME_STORES } from '../helpers/stores.js'
+import { newFactor } from '../store/users.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const NO_TEXTS = [null, 1, '', 'a\u0000b', 'a\ud800b', {}] as unknown[] as string[]
@@ -135,13 +138,13 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
       await users.createUser({ email: 'bob@example.com' })
       const ids = made.map(({ userId }) => userId).sort()
 
-      const first = await users.users({ email: ' ADA+', limit: 3 })
+      const first = await users.users({ search: ' ADA+', limit: 3 })
       t.strictSame(first.users.map(({ userId }) => userId), ids.slice(0, 3))
-      t.equal(first.next, ids[2])
-      const second = await users.users({ email: 'ada+', limit: 3, after: first.next })
+      t.match(first.next, `.${ids[2]}`)
+      const second = await users.users({ search: 'ada+', limit: 3, after: first.next })
       t.strictSame(second.users.map(({ userId }) => userId), ids.slice(3))
       t.equal(second.next, null)
-      t.equal((await users.users({ email: 'ada+', limit: 5 })).next, null, 'a full last page is the last')
+      t.equal((await users.users({ search: 'ada+', limit: 5 })).next, null, 'a full last page is the last')
       t.equal((await users.users()).users.length, 6)
       t.equal((await users.users({ after: null, blocked: false })).users.length, 6)
     })
@@ -168,7 +171,7 @@ t.test('a user is not created from wrong values', async t => {
   await t.rejects(users.createUser({ ...ADA, role: 'admin' } as object), new OptionsError(
     'createUser has no option "role"; expected one of email, name, emailVerified, password, claims'
   ))
-  t.strictSame(await store.users({ after: null, limit: 1, email: null, blocked: null }), [])
+  t.strictSame(await store.users({ after: null, limit: 1, order: 'id', search: null, blocked: null }), [])
 })
 
 t.test('wrong values change nothing', async t => {
@@ -177,7 +180,7 @@ t.test('wrong values change nothing', async t => {
   const { userId } = ada
 
   for (const name of [...NO_TEXTS.slice(1), '\r\n']) await t.rejects(users.updateUser(userId, { name }), { code: 'invalid_request' })
-  await t.rejects(users.updateUser(userId, { name: 'x', email: 'x' } as { name: string }), OptionsError)
+  await t.rejects(users.updateUser(userId, { name: 'x', role: 'x' } as { name: string }), OptionsError)
   await t.rejects(users.setPassword(userId, 'short'), { code: 'weak_password' })
   await t.rejects(users.setPassword(userId, 'a password \ufffd'), { code: 'invalid_request' })
   await t.rejects(users.checkPassword(userId, 1 as unknown as string), { code: 'invalid_request' })
@@ -196,7 +199,8 @@ t.test('a list is not made from wrong values', async t => {
   const lists = [
     ...['', 'x', "' or ''='", randomUUID().toUpperCase(), 1, {}].map(after => ({ after })),
     ...[0, 501, 1.5, NaN, '50', null].map(limit => ({ limit })),
-    ...[1, 'a\u0000', {}].map(email => ({ email })),
+    ...[1, 'a\u0000', {}].map(search => ({ search })),
+    ...['oldest', null, 1].map(order => ({ order })),
     ...['true', 1, {}].map(blocked => ({ blocked }))
   ]
   for (const list of lists) await t.rejects(users.users(list as object), { code: 'invalid_request' }, JSON.stringify(list))
@@ -316,4 +320,37 @@ t.test('passwords are compared in the queue of the logins', async t => {
   t.equal(await users.checkPassword(bob.userId, 'x'), false)
 
   t.strictSame(callers, [[false, { address: '192.0.2.1' }], [true, undefined]], 'without a password too')
+})
+
+t.test('an operator restores a user who has lost their mailbox: sessions and links end, factors stay, both addresses are told', async t => {
+  const mails = mailbox()
+  const app = await startApp(t, { baseUrl: 'http://localhost:3000', local: localProvider({ sendMail: mails.sendMail }) }, {}, app => {
+    app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')
+  })
+  const { userId } = await app.auth.createUser({ ...ADA, emailVerified: true })
+  const accounts = new Accounts(app.auth.store)
+  const browser = new Browser(app)
+  await browser.post('/auth/local/login', ADA)
+  await accounts.changeFactors(userId, { endsSessions: false, change: () => [newFactor()] })
+  await browser.post('/auth/local/forgot-password', { email: ADA.email })
+  const { token } = await mails.next('reset-password')
+  const revoked = eventsOf(t, 'revoke')
+  const changed = eventsOf(t, 'email')
+
+  const user = await app.auth.updateUser(userId, { email: ' New@Example.com', emailVerified: true }, { actor: 'support' })
+  await app.auth.mailsSent()
+
+  t.match(user, { email: 'new@example.com', emailVerified: true, factors: ['totp'] })
+  t.match([changed, revoked], [[{ userId, verified: true, actor: 'support' }], [{ userId, actor: 'support' }]])
+  t.equal((await browser.get('/guarded')).statusCode, 401)
+  t.match((await browser.post('/auth/local/reset-password', { token, password: 'another pass phrase' })).json(), { code: 'invalid_token' })
+  t.strictSame([await mails.next('email-changed'), await mails.next('email-changed')].map(({ to }) => to), [ADA.email, 'new@example.com'])
+  t.equal(await app.auth.checkPassword(userId, ADA.password), true)
+  t.equal((await new Browser(app).post('/auth/local/login', ADA)).statusCode, 401)
+
+  await app.auth.createUser({ email: ADA.email })
+  await t.rejects(app.auth.updateUser(userId, { email: ADA.email }), { code: 'exists' })
+  await t.rejects(app.auth.updateUser((await app.auth.createUser({})).userId, { emailVerified: true }), { code: 'invalid_request' })
+  await t.rejects(app.auth.updateUser(userId, { emailVerified: Object(1) }), { code: 'invalid_request' })
+  t.equal(changed.length, 1)
 })

@@ -123,7 +123,7 @@ t.test('roles are given by administrators, from the pages of the application', a
     return visitor.register({ email: `${name}@example.com`, password: 'a complete sentence' })
   }))
   const [kurt = '', olga = ''] = pages.map(({ text }) => userIdOn(text))
-  t.equal(await new ExampleProcess(t, ['grant.ts', 'kurt@example.com', 'role=admin'], settings).end(), 0)
+  t.equal(await new ExampleProcess(t, ['../lib/command/main.ts', 'grant', 'kurt@example.com', '--claim', 'role=admin'], settings).end(), 0)
   const roleOf = async () => /<dt>role<\/dt><dd>(\w+)</.exec((await member.open(url)).text)?.[1]
 
   t.equal((await member.send(`${url}/admin/users/${olga}/role`, { role: 'admin' }, 'same-origin')).status, 403)

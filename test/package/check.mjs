@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { checkCommand } from './command.mjs'
 import { copyExamples, runExamples } from './examples.mjs'
 import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteDatabase } from './migrations.mjs'
 import { withDatabases } from './postgres.mjs'
@@ -36,6 +37,7 @@ await withProject(async project => {
   assert(!existsSync(project.path('node_modules', 'drizzle-orm')), 'the store has its own copy of Drizzle')
   for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) console.log((await project.run('node', [app])).trim())
   console.log(`restricted: ${(await runRestricted(project, 'app.js')).trim()}`)
+  await checkCommand(project, project.path('command.db'))
 
   await project.install('drizzle-orm', 'drizzle-kit', 'postgres', '@types/better-sqlite3', 'nodemailer', '@types/nodemailer')
   console.log((await project.run('node', ['schemas.cjs'])).trim())
@@ -45,7 +47,8 @@ await withProject(async project => {
   await project.compile('examples', { passOver: ['node_modules/drizzle-orm/'] })
   await checkSharedMigrations(project, sqliteDatabase(project.path('shared.db')))
   await checkOwnMigrations(project, sqliteDatabase(project.path('own.db')))
-  await withDatabases(3, async (shared, own, notes) => {
+  await withDatabases(4, async (shared, own, notes, command) => {
+    await checkCommand(project, command)
     await runExamples(project, notes)
     await checkSharedMigrations(project, postgresDatabase(shared))
     await checkOwnMigrations(project, postgresDatabase(own))

@@ -3,6 +3,7 @@ import t from 'tap'
 import authPlugin from '../../lib/index.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { ecKey } from '../helpers/signing-key.js'
 
 const URL = '/.well-known/change-password'
 const PAGE = '/account/password?from=manager#form'
@@ -83,11 +84,70 @@ t.test('related origins need a registration at the root', async t => {
   }, { prefix: '/api' }).ready(), { message: /^relatedOrigins of Passkeys needs the route \/\.well-known\/webauthn/ })
 })
 
+const METADATA = '/.well-known/openid-configuration'
+const BASE_URL = 'https://app.example'
+const issuing = (issuer: string, signingKey = ecKey()) => localProvider({ secret: undefined, signingKey, issuer })
+
+t.test('the metadata of an issuer that is a URL of the application are below it, for everyone and for caches', async t => {
+  for (const [issuer, options, route, jwks] of [
+    [BASE_URL, {}, METADATA, `${BASE_URL}/auth/local/jwks.json`],
+    [`${BASE_URL}/`, {}, METADATA, `${BASE_URL}/auth/local/jwks.json`],
+    [`${BASE_URL}/tokens`, { prefix: '/sign/in' }, `/tokens${METADATA}`, `${BASE_URL}/sign/in/local/jwks.json`],
+    [`${BASE_URL}/shop`, { baseUrl: `${BASE_URL}/shop` }, METADATA, `${BASE_URL}/shop/auth/local/jwks.json`]
+  ] as const) {
+    const app = await startApp(t, { baseUrl: BASE_URL, local: issuing(issuer), ...options })
+
+    const response = await app.inject({ url: route, headers: { 'sec-fetch-site': 'cross-site' } })
+
+    t.match([response.statusCode, response.headers], [200, {
+      'content-type': 'application/json; charset=utf-8', 'cache-control': 'public, max-age=300', 'set-cookie': undefined
+    }])
+    t.strictSame(response.json(), {
+      issuer,
+      jwks_uri: jwks,
+      response_types_supported: ['id_token'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['ES256']
+    }, 'no endpoint is in them')
+    const keys = await app.inject(new globalThis.URL(jwks).pathname.replace(/^\/shop/, ''))
+    t.equal(keys.statusCode, 200, 'the keys are where they say')
+    t.equal(response.json().issuer, app.localIdp?.issuer)
+  }
+})
+
+t.test('no metadata are published of an issuer that is not a URL of the application, and none with a secret', async t => {
+  const elsewhere = ['svc-auth-local', 'https://app.example.org', 'https://id.app.example', `${BASE_URL}.evil.example`, `${BASE_URL}/:id`, `${BASE_URL}?a=b`]
+  for (const options of [
+    { local: issuing(BASE_URL) },
+    { baseUrl: `${BASE_URL}/shop`, local: issuing(BASE_URL) },
+    { baseUrl: BASE_URL, local: localProvider({ issuer: BASE_URL }) },
+    ...elsewhere.map(issuer => ({ baseUrl: BASE_URL, local: issuing(issuer) }))
+  ]) {
+    const app = await startApp(t, options, {}, app => { app.get('/own', async () => 'its own') })
+    for (const url of [METADATA, `/:id${METADATA}`, `/auth${METADATA}`]) t.equal((await app.inject(url)).statusCode, 404)
+  }
+})
+
+t.test('in a context with a prefix, the metadata are published where the issuer is in it', async t => {
+  const statusOf = async (issuer: string, url: string) => {
+    const app = Fastify()
+    t.teardown(() => app.close())
+    await app.register(async scope => {
+      await scope.register(authPlugin, { session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, local: issuing(issuer) })
+    }, { prefix: '/api' })
+    return (await app.inject(url)).statusCode
+  }
+
+  t.equal(await statusOf(`${BASE_URL}/api`, `/api${METADATA}`), 200)
+  for (const url of [METADATA, `/api${METADATA}`]) t.equal(await statusOf(BASE_URL, url), 404)
+})
+
 t.test('two registrations do not claim one path', async t => {
   const session = { secret: SESSION_SECRET }
   for (const [options, path, option] of [
     [{ changePasswordPage: PAGE }, URL, 'pages and changePasswordPage'],
-    [OF_PASSKEYS, RELATED, 'relatedOrigins of Passkeys']
+    [OF_PASSKEYS, RELATED, 'relatedOrigins of Passkeys'],
+    [{ baseUrl: BASE_URL, local: issuing(BASE_URL) }, METADATA, 'a signingKey with this issuer']
   ] as const) {
     const register = (first: object): FastifyInstance => {
       const app = Fastify()

@@ -29,7 +29,15 @@ const BOB = { userId: '00000000-0000-4000-8000-000000000123', email: 'user-123@e
 const CAROL = { userId: '00000000-0000-4000-8000-000000000012', email: 'user-12@example.com' }
 const NEWS = { claims: { sub: 'subject-1234', name: 'Ada' }, verifiedEmail: 'ada@example.com' }
 
-const ALL: UsersQuery = { after: null, limit: 50, email: null, blocked: null }
+const ALL: UsersQuery = { after: null, limit: 50, order: 'id', search: null, blocked: null }
+const EARLIER = { userId: '00000000-0000-4000-8000-000000001233', createdAt: new Date(1234) }
+
+type List = [name: string, query: Partial<UsersQuery>, index: RegExp]
+
+const LATER = { userId: '00000000-0000-4000-8000-000000001235', createdAt: new Date(1235) }
+
+/** Each text by its own index. */
+const SEARCHED = /svc_auth_users_(?:email_unique|domain|name)/
 
 const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'a user is found by id': store => store.findUser({ userId: ADA.userId }),
@@ -62,7 +70,7 @@ const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'factors are found': async store => (await new Accounts(store).factors(ADA.userId)).length === 1,
   'an attempt at a factor is counted': async store => new Accounts(store).attemptFactor(ADA.userId, 4),
   'a page of users is listed': async store => {
-    const users = await store.users({ ...ALL, after: ADA.userId, limit: 10 })
+    const users = await store.users({ ...ALL, after: { ...ADA, createdAt: new Date(0) }, limit: 10 })
     return users.length === 10
   },
   'a user is deleted': async store => {
@@ -92,12 +100,16 @@ for (const [database, observe] of Object.entries({ Postgres: observePostgres, SQ
     await new Accounts(store).changeUser(ADA.userId, { blocked: { at: new Date() } })
     await plans()
 
-    const lists: Array<[string, Partial<UsersQuery>, RegExp]> = [
-      ['by the whole e-mail', { email: ADA.email }, /svc_auth_users_email_unique/],
-      ['by a prefix', { email: 'user-123' }, /svc_auth_users_email_unique/],
-      ['by a prefix, further on', { email: 'user-12', after: '00000000-0000-4000-8000-000000001233' }, /svc_auth_users_email_unique/],
+    const lists: List[] = [
+      ['by the whole e-mail', { search: ADA.email }, SEARCHED],
+      ['by a prefix', { search: 'user-123' }, SEARCHED],
+      ['by a prefix, further on', { search: 'user-12', after: EARLIER }, SEARCHED],
+      ...database === 'SQLite'
+        ? [['by a prefix of all', { search: 'user-', order: 'newest', after: LATER }, /svc_auth_users_(?:created|email_unique|domain|name)/] satisfies List]
+        : [],
+      ['newest first', { order: 'newest', after: LATER }, /svc_auth_users_created/],
       ['by a block', { blocked: true }, /svc_auth_users_blocked/],
-      ['by a block, further on', { blocked: true, after: '00000000-0000-4000-8000-000000001233' }, /svc_auth_users_blocked/]
+      ['by a block, further on', { blocked: true, after: EARLIER }, /svc_auth_users_blocked/]
     ]
     for (const [name, query, index] of lists) {
       const users = await store.users({ ...ALL, ...query })
@@ -115,7 +127,8 @@ async function observePostgres (t: Test): Promise<Observed> {
   await store.links(ADA.userId)
   await pool.query(`
     insert into svc_auth_users
-      select ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', 'Ada', '{}', '{}'
+      select ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, 'user-' || n || '@example.com', 'Ada', '{}',
+        jsonb_build_object('created_at', n, 'name_key', 'ada ' || n, 'email_domain', 'example-' || n || '.com')
       from generate_series(1, ${USERS}) n;
     insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
     insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
@@ -165,7 +178,8 @@ async function observeSqlite (t: Test): Promise<Observed> {
   await store.links(ADA.userId)
   connection.exec(`
     insert into svc_auth_users with recursive series (n) as (select 1 union all select n + 1 from series where n < ${USERS})
-      select '00000000-0000-4000-8000-' || printf('%012d', n), 'user-' || n || '@example.com', 'Ada', '{}', '{}' from series;
+      select '00000000-0000-4000-8000-' || printf('%012d', n), 'user-' || n || '@example.com', 'Ada', '{}',
+        json_object('created_at', n, 'name_key', 'ada ' || n, 'email_domain', 'example-' || n || '.com') from series;
     insert into svc_auth_credentials select user_id, 'a hash' from svc_auth_users;
     insert into svc_auth_provider_links select 'local', email, user_id, '{}' from svc_auth_users;
     insert into svc_auth_provider_links select 'dev', 'subject-' || substr(email, 6, length(email) - 17), user_id, '{}' from svc_auth_users`)

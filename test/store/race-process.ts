@@ -41,7 +41,7 @@ export async function startRacer (target: string): Promise<Racer> {
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':
-        return (await userOfIdentity(auth, { provider: move.provider, ...move.identity })).user.userId
+        return (await userOfIdentity(auth, {}, { provider: move.provider, ...move.identity })).user.userId
       case 'register': {
         const { email, password } = move
         const response = await app.inject({

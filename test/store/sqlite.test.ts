@@ -411,7 +411,7 @@ t.test('a verified e-mail leaves the other notes about a user alone', async t =>
 
   t.strictSame(
     JSON.parse(String(connection.prepare('select extras from svc_auth_users').pluck().get())),
-    { note: ['kept'], email_verified: true, email_verified_by: ['dev'], email_proven: true }
+    { note: ['kept'], email_verified: true, email_verified_by: ['dev'], email_proven: true, name_key: 'somebody', email_domain: 'example.com' }
   )
 })
 
@@ -805,9 +805,12 @@ t.test('a closed store', async t => {
       factors: () => store.factors(ada.userId),
       findCredential: () => store.findCredential('ada@example.com'),
       status: () => store.status(ada.userId),
-      users: () => store.users({ after: null, limit: 1, email: null, blocked: null }),
+      users: () => store.users({ after: null, limit: 1, order: 'id', search: null, blocked: null }),
+      countUsers: () => store.countUsers({ search: null, blocked: null }),
       insert: () => new Accounts(store).createUser(newUser()),
-      change: () => new Accounts(store).grant(ada.userId, {})
+      change: () => new Accounts(store).grant(ada.userId, {}),
+      tables: () => store.tables(),
+      migrate: () => store.migrate()
     }
     for (const attempt of Object.values(attempts)) await t.rejects(attempt, { ...UNAVAILABLE, cause: { message: 'the store is closed' } })
   })

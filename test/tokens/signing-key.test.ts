@@ -1,9 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { inspect } from 'node:util'
-import { SignJWT, UnsecuredJWT, calculateJwkThumbprint, createLocalJWKSet, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose'
+import { SignJWT, UnsecuredJWT, calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose'
 import t from 'tap'
 import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import type { Jwk } from '../../lib/tokens/token-keys.js'
+import { advanceClock } from '../helpers/clock.js'
 import { setEnv } from '../helpers/environment.js'
 import { ecKey, edKey } from '../helpers/signing-key.js'
 
@@ -73,6 +74,31 @@ t.test('the first of several keys signs and all verify, until one is removed', a
   t.strictSame(during.jwks?.keys.map(({ alg }) => alg), ['EdDSA', 'ES256'])
 })
 
+t.test('a key with notBefore is published at once, and signs from then on', async t => {
+  const [old, coming] = [ecKey(), { ...edKey(), notBefore: new Date(Date.now() + 60_000).toISOString() }]
+  const local = provider([coming, old])
+  const algOf = async () => decodeProtectedHeader(await local.issueIdToken('ada')).alg
+
+  t.strictSame(local.jwks?.keys.map(({ alg }) => alg), ['EdDSA', 'ES256'])
+  t.notMatch(JSON.stringify(local.jwks), 'notBefore')
+  t.equal(await algOf(), 'ES256')
+  t.match(await local.verifyIdToken(await provider(edKeyOf(coming)).issueIdToken('ada')), { sub: 'ada' }, 'it verifies before')
+  advanceClock(t, 60_000)
+  t.equal(await algOf(), 'EdDSA')
+  advanceClock(t, -120_000)
+  t.equal(await algOf(), 'ES256', 'by the clock')
+})
+
+t.test('an issuer whose clock is set back to before each notBefore signs with the key that it began with', async t => {
+  const local = provider({ ...ecKey(), notBefore: new Date(Date.now() - 1000).toISOString() })
+
+  advanceClock(t, -60_000)
+
+  t.match(await local.issueIdToken('ada'), /^ey/)
+})
+
+const edKeyOf = ({ notBefore: _, ...key }: Jwk): Jwk => key
+
 t.test('attack 46, attack 47: with a signing key no token is good without a signature or signed by its public key as if that were a secret', async t => {
   const key = ecKey()
   const local = provider(key)
@@ -107,6 +133,13 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ['one key twice', { signingKey: [good, good] }, /^LocalIdentityProvider: signingKey must contain different keys, each with its own kid$/],
   ['one kid twice', { signingKey: [{ ...good, kid: '1' }, { ...edKey(), kid: '1' }] }, /^LocalIdentityProvider: signingKey must contain different keys/],
   ['a wrong key in a list', { signingKey: [good, withoutPrivate] }, /^LocalIdentityProvider: signingKey\[1\] must be a private JWK for ES256/],
+  ['a key that signs later alone', { signingKey: { ...good, notBefore: '2999-01-01T00:00:00Z' } },
+    /^LocalIdentityProvider: signingKey needs a key that signs until/],
+  ...['2026-12-01', '2026-12-01T00:00:00', '2026-13-01T00:00:00Z', 1_764_547_200, null, new Date()].map((notBefore): [string, object, RegExp] => [
+    `a notBefore of ${String(notBefore)}`,
+    { signingKey: [{ ...good, notBefore }] },
+    /^LocalIdentityProvider: signingKey\[0\]: notBefore must be a time with its zone, such as 2026-12-01T00:00:00Z$/
+  ]),
   ...Object.entries({
     'a public key': withoutPrivate,
     'the private part of another key': { ...good, d: ecKey().d },

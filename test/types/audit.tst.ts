@@ -4,7 +4,7 @@ import { describe, expect, test } from 'tstyche'
 import type { AuditOrigin } from '../../lib/audit.js'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
 
-interface Origin { requestId?: string, ip?: string }
+interface Origin { actor?: string, requestId?: string, ip?: string, userAgent?: string }
 
 /** The members of an event, whatever types they come from. */
 type Members<Event> = { [Name in keyof Event]: Event[Name] }
@@ -13,7 +13,7 @@ describe('the payload of an audit event', () => {
   test('exists for each event', () => {
     expect<keyof AuditEvents>().type.toBe<
       'registration' | 'creation' | 'sign-in' | 'failure' | 'link' | 'unlink' | 'grant' | 'withdraw' | 'password' |
-      'email' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
+      'email' | 'name' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
       'session-end' |
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
       'secret-unreadable' |
@@ -35,7 +35,7 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['too-many-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['passkey-cloned']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['secret-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
-    expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string } & Origin>>()
+    expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string, userId?: string } & Origin>>()
     expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
     expect<Members<AuditEvents['grant']>>().type.toBe<Members<{ userId: string, claims: AuthorizationClaims } & Origin>>()
@@ -44,11 +44,12 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['reauthentication']>>().type.toBe<Members<{ userId: string, method: AuthenticationMethod } & Origin>>()
     expect<Members<AuditEvents['block']>>().type.toBe<Members<{ userId: string, until: Date | null } & Origin>>()
     expect<Members<AuditEvents['password']>>().type.toBe<Members<{ userId: string } & Origin>>()
-    expect<Members<AuditEvents['email']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['email']>>().type.toBe<Members<{ userId: string, verified: boolean } & Origin>>()
+    expect<Members<AuditEvents['name']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['recovery']>>().type.toBe<
       Members<{ userId: string, removed: readonly string[], claims: AuthorizationClaims } & Origin>
     >()
-    expect<Members<AuditEvents['verification']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['verification']>>().type.toBe<Members<{ userId: string, verified: boolean } & Origin>>()
     expect<Members<AuditEvents['email-released']>>().type.toBe<Members<{ userId: string, deleted: boolean } & Origin>>()
     expect<Members<AuditEvents['unblock']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['sign-out-everywhere']>>().type.toBe<Members<{ userId: string } & Origin>>()

@@ -10,8 +10,8 @@ import {
   type Account, type AccountQuery, type AccountStatus, Accounts, type AttemptCounter, type AuthorizationClaims,
   type AuthStore, type Credential, type Factor, type IdentityClaims, type Link, MemoryAuthStore, type NewUser,
   type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
-  type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersQuery, type UniqueKeys, isBlocked, linksOf,
-  statusOf, userOf
+  type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersFilter,
+  type UsersQuery, type UniqueKeys, isBlocked, linksOf, statusOf, userOf
 } from 'fastify-svc-auth'
 import * as postgresSchema from 'fastify-svc-auth/schema/postgres'
 import * as sqliteSchema from 'fastify-svc-auth/schema/sqlite'
@@ -167,6 +167,7 @@ describe('a store of one\'s own', () => {
       async findCredential (email: string): Promise<Credential | null> { return this.#store.findCredential(email) }
       async status (userId: string): Promise<AccountStatus | null> { return this.#store.status(userId) }
       async users (query: UsersQuery): Promise<User[]> { return this.#store.users(query) }
+      async countUsers (filter: UsersFilter): Promise<number> { return this.#store.countUsers(filter) }
       async insert (_account: Account): Promise<boolean> { return false }
       async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
         return this.#store.change(find, keys, (account, holders) => ({ result: rule(account, holders).result }))

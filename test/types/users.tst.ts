@@ -16,7 +16,12 @@ describe('the users of app.auth', () => {
 
   test('are changed by their ids', () => {
     expect(auth.updateUser('id', { name: null })).type.toBe<Promise<User>>()
-    expect(auth.updateUser).type.not.toBeCallableWith('id', { email: 'a@example.com' })
+    expect(auth.updateUser).type.toBeCallableWith('id', { email: 'a@example.com', emailVerified: true }, { actor: 'import' })
+    expect(auth.updateUser).type.not.toBeCallableWith('id', { email: null })
+    expect(auth.unblock).type.toBeCallableWith('id', { request: undefined, actor: undefined })
+    expect(auth.unblock).type.not.toBeCallableWith('id', { by: 'import' })
+    expect(auth.grant).type.toBeCallableWith('id', { role: 'admin' }, { actor: 'import' })
+    expect(auth.deleteUser).type.not.toBeCallableWith('id', { actor: 1 })
     expect(auth.setPassword('id', 'password')).type.toBe<Promise<User>>()
     expect(auth.checkPassword('id', 'password')).type.toBe<Promise<boolean>>()
     expect(auth.checkPassword).type.toBeCallableWith('id', 'password', { address: '192.0.2.1' })
@@ -30,8 +35,9 @@ describe('the users of app.auth', () => {
 
   test('are listed', () => {
     expect(auth.users()).type.toBe<Promise<UserPage>>()
-    expect(auth.users).type.toBeCallableWith({ after: null, limit: 10, email: 'a', blocked: false })
-    expect(auth.users).type.toBeCallableWith({ after: undefined, limit: undefined, email: undefined, blocked: undefined })
+    expect(auth.users).type.toBeCallableWith({ after: null, limit: 10, order: 'newest', search: 'a', blocked: false })
+    expect(auth.users).type.toBeCallableWith({ after: undefined, limit: undefined, search: undefined, order: undefined, blocked: undefined })
+    expect(auth.countUsers({ search: 'a', blocked: false })).type.toBe<Promise<number>>()
     expect(auth.users).type.not.toBeCallableWith({ offset: 10 })
     expect<UserPage['next']>().type.toBe<string | null>()
   })

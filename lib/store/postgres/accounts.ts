@@ -47,9 +47,10 @@ export function postgresAccounts (
   const reads = accountReads(database, withFactors, {
     userId: USER_ID,
     byCodePoints,
-    hasPrefix: email => sql`${users.email} ~>=~ ${email} and ${users.email} ~<~ ${endOfPrefix(email)}`,
-    isBlocked,
-    listedBy: () => sql`${users.userId}`
+    hasPrefix: (text, prefix) => sql`(${text} ~>=~ ${prefix} and ${text} ~<~ ${endOfPrefix(prefix)})`,
+    note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
+    createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
+    isBlocked
   })
   return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
 }

@@ -93,6 +93,16 @@ export class PostgresDatabase implements SqlDatabase {
     return new PostgresDatabase(this.db, this.#options, part, this)
   }
 
+  /** Makes the part, and those before it, however long that takes. */
+  async make (): Promise<void> {
+    await this.#tables.done().catch((error: unknown) => { throw storeFailure(error) })
+  }
+
+  /** Runs statements that need no tables within five seconds. */
+  async untouched<T> (statements: () => Promise<T>): Promise<T> {
+    return withTimeout(TIMEOUT_MS, statements(), 'Postgres').catch((error: unknown) => { throw storeFailure(error) })
+  }
+
   /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
   async #migrate (part: TablePart): Promise<void> {
     const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options

@@ -13,7 +13,11 @@ export const MIGRATIONS: Migrations = {
       'ALTER TABLE "svc_auth_provider_links" ADD CONSTRAINT "svc_auth_provider_links_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'CREATE UNIQUE INDEX "svc_auth_provider_links_user_provider_unique" ON "svc_auth_provider_links" USING btree ("user_id","provider");',
       'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);',
-      'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;'
+      'CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> \'email_domain\') text_pattern_ops);',
+      'CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> \'name_key\') text_pattern_ops);',
+      'CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> \'created_at\')::bigint),"user_id");',
+      'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;',
+      'CREATE VIEW "public"."svc_auth_accounts" WITH (security_invoker = true) AS (select user_id, email,\n  coalesce((extras ->> \'email_verified\')::boolean, false) as verified,\n  extras -> \'blocked\' is not null and coalesce((extras -> \'blocked\' ->> \'until\')::bigint\n    > extract(epoch from statement_timestamp()) * 1000, true) as blocked,\n  coalesce((extras ->> \'created_at\')::bigint, 0) as created_at\n  from svc_auth_users);'
     ]
   }],
   sessions: [{

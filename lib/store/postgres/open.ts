@@ -12,6 +12,7 @@ import { type OpenNotifications, notificationsAt, notificationsOf } from './noti
 import { Pool } from './pool.js'
 import { postgresSessions } from './sessions.js'
 import type { Query } from './statements.js'
+import { postgresTables } from './tables.js'
 
 /** The type of a literal: the server infers it, and the client has no serializer for it. */
 const UNKNOWN = 705
@@ -30,6 +31,8 @@ export function openPostgres (
     attempts: postgresAttempts(withSessions),
     revocations,
     ...postgresSessions(withSessions, revocations),
+    tables: () => database.untouched(() => postgresTables(db)),
+    migrate: () => withSessions.make(),
     async inspect () {
       const isUnverified = isOwn && target.hosts.settings.isUnverified
       const warnings = await inspect(db, { ...options, isUnverified })

@@ -2,7 +2,10 @@ import { sql } from '../../drizzle/postgres.js'
 import { otherEncoding } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { type Migration, type TablePart, ifMissing, mainTable, missingPart, renamed, tablesOf } from '../table-parts.js'
+import {
+  type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState, tablesOf
+} from '../table-parts.js'
+import { isTrue } from './statements.js'
 
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
@@ -17,6 +20,15 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
   if (journals === 0) return []
   const applied = await db.select({ name: sql<string>`name` }).from(sql`svc_auth_migrations`)
   return applied.map(({ name }) => name)
+}
+
+/** Returns how the tables differ from those of this version, and changes nothing. */
+export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
+  const [applied, [{ isOwn } = { isOwn: false }]] = await Promise.all([
+    appliedMigrations(db),
+    db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
+  ])
+  return tableState(MIGRATIONS, applied.length === 0 && isOwn ? null : applied)
 }
 
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
@@ -66,7 +78,7 @@ const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
 function applied ({ name, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where name = '${name}') then
-    ${statements.map(inSearchPath).map(ifMissing).map(withKeys).join('\n')}
+    ${statements.map(inSearchPath).map(withView).map(ifMissing).map(withKeys).join('\n')}
     insert into svc_auth_migrations values ('${name}');
   end if;`
 }
@@ -80,6 +92,17 @@ function withKeys (statement: string): string {
   if (table === undefined) return statement
   return `begin ${statement} exception when duplicate_object then null; when foreign_key_violation then
     delete from ${table} where user_id not in (select user_id from svc_auth_users); ${statement} end;`
+}
+
+/** Makes a view of its reader, which Postgres has since version 15; before, none has a grant. */
+function withView (statement: string): string {
+  const [, head, query] = /^CREATE VIEW ("\w+") WITH \(security_invoker = true\) (AS .+)$/s.exec(statement) ?? []
+  return head === undefined
+    ? statement
+    : `create or replace view ${head} ${query}
+    if current_setting('server_version_num')::int >= 150000 then
+      alter view ${head} set (security_invoker = true);
+    end if;`
 }
 
 /** drizzle-kit names a schema in foreign keys: the connection's search path decides. */

@@ -1,7 +1,7 @@
 import type { Account } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
-  and, credentials, eq, factors, getTableColumns, gte, lt, or, providerLinks, sql, users
+  and, credentials, eq, factors, getTableColumns, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { accountReads } from '../account-reads.js'
@@ -26,12 +26,14 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
   const reads = accountReads(database, database.with('sessions'), {
     userId: given('userId'),
     byCodePoints: column => sql`${column}`,
-    hasPrefix: email => and(gte(users.email, email), lt(users.email, endOfPrefix(email))),
+    hasPrefix: (text, prefix) => sql`(${text} >= ${prefix} and ${text} < ${endOfPrefix(prefix)})`,
+    note: name => sql`(${users.extras} ->> ${sql.raw(`'$.${name}'`)})`,
+    createdAt: sql`(${users.extras} ->> '$.created_at')`,
     // The first condition is that of the partial index.
     isBlocked: now => sql`(json_extract(${users.extras}, '$.blocked') is not null
       and coalesce(json_extract(${users.extras}, '$.blocked.until') > ${now}, true))`,
-    // With a plus, SQLite does not go through all users by id: the index on e-mails finds fewer.
-    listedBy: ({ byEmail }) => byEmail ? sql`+${users.userId}` : sql`${users.userId}`
+    // By a plus. Without it SQLite may go through all users in their order, or sort a million.
+    withoutIndex: column => sql`+${column}`
   })
   return { ...reads, insert: insert(database), change: change(database) }
 }

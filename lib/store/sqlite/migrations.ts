@@ -11,7 +11,11 @@ export const MIGRATIONS: Migrations = {
       'CREATE UNIQUE INDEX `svc_auth_provider_links_user_provider_unique` ON `svc_auth_provider_links` (`user_id`,`provider`);',
       'CREATE TABLE `svc_auth_users` (\n\t`user_id` text PRIMARY KEY NOT NULL,\n\t`email` text,\n\t`name` text,\n\t`claims` text NOT NULL,\n\t`extras` text NOT NULL\n);',
       'CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);',
-      'CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, \'$.blocked\') is not null;'
+      'CREATE INDEX `svc_auth_users_domain` ON `svc_auth_users` (extras ->> \'$.email_domain\');',
+      'CREATE INDEX `svc_auth_users_name` ON `svc_auth_users` (extras ->> \'$.name_key\');',
+      'CREATE INDEX `svc_auth_users_created` ON `svc_auth_users` (extras ->> \'$.created_at\',`user_id`);',
+      'CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, \'$.blocked\') is not null;',
+      'CREATE VIEW `svc_auth_accounts` AS select user_id, email,\n  coalesce(json_extract(extras, \'$.email_verified\'), 0) as verified,\n  json_extract(extras, \'$.blocked\') is not null and coalesce(json_extract(extras, \'$.blocked.until\')\n    > unixepoch(\'subsec\') * 1000, 1) as blocked,\n  coalesce(json_extract(extras, \'$.created_at\'), 0) as created_at\n  from svc_auth_users;'
     ]
   }],
   sessions: [{

@@ -1,4 +1,5 @@
 import Sqlite, { type Database } from 'better-sqlite3'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
@@ -7,6 +8,7 @@ import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
+import { sqliteTables } from './tables.js'
 import { WatchedFile } from './watched-file.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
@@ -14,11 +16,11 @@ export async function openSqlite (
   target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
 ) {
   if ('file' in target) {
-    const connection = await openFile(target.file)
+    const connection = await openFile(target.file, options.createTables)
     const watched = new WatchedFile(target.file, connection, options.lost)
     const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
     return {
-      ...databaseOn(new SqliteDatabase(drizzle({ client: connection }), own)),
+      ...databaseOn(drizzle({ client: connection }), own),
       isOver: () => watched.isOver(),
       close: () => { if (!watched.isOver(0)) connection.close() }
     }
@@ -26,15 +28,19 @@ export async function openSqlite (
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
   const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { ...databaseOn(new SqliteDatabase(db, { ...options, attempt })), close: () => {} }
+  return { ...databaseOn(db, { ...options, attempt }), close: () => {} }
 }
 
-function databaseOn (database: SqliteDatabase) {
+function databaseOn (db: BetterSQLite3Database, options: SqliteDatabaseOptions) {
+  const database = new SqliteDatabase(db, options)
+  const withSessions = database.with('sessions')
   return {
     accounts: sqliteAccounts(database),
-    ...sqliteSessions(database.with('sessions')),
+    ...sqliteSessions(withSessions),
     attempts: null,
-    revocations: null
+    revocations: null,
+    tables: () => new SqliteDatabase(db, { ...options, createTables: false }).read(() => sqliteTables(db)),
+    migrate: () => withSessions.read(() => {})
   }
 }
 
@@ -48,12 +54,12 @@ function syncOf (connection: Database): (isWanted: boolean) => void {
   }
 }
 
-/** Opens or creates a file whose commits survive a crash of the machine. */
-async function openFile (file: string): Promise<Database> {
+/** Opens a file, or creates it, whose commits survive a crash of the machine. */
+async function openFile (file: string, isCreated: boolean): Promise<Database> {
   let connection: Database | undefined
   try {
     // Waiting for a lock inside SQLite would block the whole process.
-    const opened = connection = new Sqlite(file, { timeout: 0 })
+    const opened = connection = new Sqlite(file, { timeout: 0, fileMustExist: !isCreated })
     await whileLocked(() => {
       opened.pragma('journal_mode = WAL')
       // The first read makes the files of the log, which are watched too.

@@ -1,7 +1,8 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { sql } from '../../drizzle/sqlite.js'
 import {
-  type Migration, PARTS, type TablePart, ifMissing, mainTable, missingPart, renamed, tablesOf
+  type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState,
+  tablesOf
 } from '../table-parts.js'
 import { MIGRATIONS } from './migrations.js'
 
@@ -42,6 +43,13 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   if (!tableExists(db, 'svc_auth_users')) return all
   if (!tableExists(db, mainTable(part))) throw new Error(missingPart(mainTable(part)))
   return []
+}
+
+/** Returns how the tables differ from those of this version, and changes nothing. */
+export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
+  const hasJournal = tableExists(db, 'svc_auth_migrations')
+  const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
+  return tableState(MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
 }
 
 /** Makes missing tables. Returns whether tables were gone that had been made before. */

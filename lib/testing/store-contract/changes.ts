@@ -332,7 +332,8 @@ function passwordsContract (managed: AccountsRule): void {
 }
 
 function listContract (managed: AccountsRule): void {
-  const ALL: UsersQuery = { after: null, limit: 100, email: null, blocked: null }
+  const ALL: UsersQuery = { after: null, limit: 100, order: 'id', search: null, blocked: null }
+  const at = (userId = '') => ({ userId, createdAt: new Date(0) })
   const idsOf = (users: Array<Pick<User, 'userId'>>): string[] => users.map(({ userId }) => userId)
 
   managed('users are listed by id, page by page', async (store, twin) => {
@@ -348,9 +349,98 @@ function listContract (managed: AccountsRule): void {
     assert.deepEqual(idsOf(all), sorted)
     assert.deepEqual(await store.findUser({ userId: String(sorted[3]) }), all[3])
     assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3 })), sorted.slice(0, 3))
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: String(sorted[2]) })), sorted.slice(3, 6))
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: String(sorted[6]) })), [])
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, after: '00000000-0000-0000-0000-000000000000' })), sorted)
+    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: at(sorted[2]) })), sorted.slice(3, 6))
+    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: at(sorted[6]) })), [])
+    assert.deepEqual(idsOf(await twin.users({ ...ALL, after: at('00000000-0000-0000-0000-000000000000') })), sorted)
+    assert.equal(await twin.countUsers(ALL), 7)
+  })
+
+  managed('users are listed newest first, page by page', async (store, twin) => {
+    const made: User[] = []
+    for (let count = 0; count < 5; count++) {
+      const user = newUser()
+      await store.createUser(user)
+      made.push(await store.findUser({ userId: user.userId }) ?? assert.fail())
+    }
+    const sorted = idsOf(made.sort((a, b) =>
+      b.createdAt.getTime() - a.createdAt.getTime() || (a.userId < b.userId ? 1 : -1)))
+    const newest: UsersQuery = { ...ALL, order: 'newest' }
+
+    assert.deepEqual(idsOf(await twin.users(newest)), sorted)
+    const [, second] = await twin.users({ ...newest, limit: 2 })
+    assert.deepEqual(idsOf(await twin.users({ ...newest, limit: 2, after: second ?? null })), sorted.slice(2, 4))
+    assert.deepEqual(idsOf(await twin.users({ ...newest, search: 'nobody' })), [])
+    const [last] = (await twin.users(newest)).slice(-1)
+    assert.deepEqual(idsOf(await twin.users({ ...newest, after: last ?? null })), [])
+    // One in the same millisecond, with a lower id, comes later.
+    const same = { createdAt: new Date(made[2]?.createdAt ?? 0), userId: 'ffffffff-ffff-4fff-bfff-ffffffffffff' }
+    const rest = await twin.users({ ...newest, after: same })
+    assert.deepEqual(idsOf(rest), idsOf(made.filter(({ createdAt }) => createdAt <= same.createdAt)))
+  })
+
+  managed('users are found by the domain of their e-mail, and by their name in any case', async (store, twin) => {
+    const found = async (search: string): Promise<Array<string | null>> => {
+      const filter = { search, blocked: null }
+      const users = await twin.users({ ...ALL, ...filter })
+      assert.equal(await twin.countUsers(filter), users.length)
+      return users.map(({ name }) => name).sort()
+    }
+    const [ada, eva, nobody] = [
+      newUser({ email: 'countess@lovelace.example', name: 'Ada' }),
+      newUser({ email: 'eva@example.com', name: 'Éva Ångström' }),
+      newUser({ email: null, name: null })
+    ]
+    for (const user of [ada, eva, nobody]) await store.createUser(user)
+
+    assert.deepEqual(await found('love'), ['Ada'])
+    assert.deepEqual(await found('lovelace.example'), ['Ada'])
+    assert.deepEqual(await found('ada'), ['Ada'])
+    assert.deepEqual(await found('éva ång'), ['Éva Ångström'])
+    assert.deepEqual(await found('e'), ['Éva Ångström'], 'by the domain and by the e-mail, once')
+    assert.deepEqual(await found('da'), [])
+
+    await store.changeUser(ada.userId, { name: 'Augusta' })
+    assert.deepEqual([await found('ada'), await found('aug')], [[], ['Augusta']])
+    await store.updateUser(ada.userId, { name: null, email: 'ada@byron.example' })
+    assert.deepEqual([await found('aug'), await found('love'), await found('byron')], [[], [], [null]])
+    await store.changeUser(nobody.userId, { name: 'x'.repeat(3000) })
+    assert.equal((await found('x'.repeat(256))).length, 1)
+  })
+
+  managed('the operator changes an e-mail as the user would', async (store, twin) => {
+    const passwordHash = HASH
+    const [ada, bob] = ['ada@example.com', 'bob@example.com'].map(email => {
+      const userId = randomUUID()
+      const link = { provider: 'local', subject: email, claims: { sub: userId, email } }
+      return { ...newUser({ userId, email }), emailVerified: true, link, passwordHash }
+    })
+    if (ada === undefined || bob === undefined) return
+    for (const user of [ada, bob]) await store.createUser(user)
+    const { userId } = ada
+
+    const taken = store.updateUser(userId, { email: 'bob@example.com', name: 'Bob' })
+    await assert.rejects(taken, { code: 'exists' })
+    await assert.rejects(store.updateUser(userId, { email: 'Ada@Example.com' }), { code: 'invalid_email' })
+    await assert.rejects(store.updateUser(randomUUID(), { email: 'new@example.com' }), UNKNOWN_USER)
+    assert.equal((await twin.findUser({ userId }))?.name, ada.name)
+
+    const { before, user } = await store.updateUser(userId, { email: 'new@example.com' })
+    assert.deepEqual([before.email, before.emailVerified], ['ada@example.com', true])
+    assert.deepEqual([user.email, user.emailVerified], ['new@example.com', false])
+    assert.equal(user.generation, before.generation + 1)
+    assert.deepEqual(await twin.findUser({ email: 'new@example.com' }), user)
+    assert.equal(await twin.findCredential('ada@example.com'), null)
+    const credential = await twin.findCredential('new@example.com')
+    assert.deepEqual(credential?.link.claims, { sub: userId, email: 'new@example.com' })
+    assert.equal((await store.createUser({ ...newUser({ email: 'ada@example.com' }) }))?.email, 'ada@example.com')
+
+    const verified = await store.updateUser(userId, { emailVerified: true })
+    assert.deepEqual([verified.user.emailVerified, verified.user.generation], [true, user.generation + 1])
+    assert.equal((await twin.findCredential('new@example.com'))?.link.claims.email_verified, true)
+    const same = await store.updateUser(userId, { email: 'new@example.com', emailVerified: true })
+    assert.deepEqual([same.before, same.user], [verified.user, verified.user], 'what does not change ends nothing')
+    const unverified = await store.updateUser(userId, { emailVerified: false })
+    assert.deepEqual([unverified.user.emailVerified, unverified.user.generation], [false, user.generation + 2])
   })
 
   managed('users are listed by the beginning of their e-mail, which is not a pattern', async (store, twin) => {
@@ -358,18 +448,18 @@ function listContract (managed: AccountsRule): void {
       'ada@example.com', 'ada.b@example.com', 'adb@example.com', 'a_a@example.com', 'a*a@example.com',
       'éva@example.com', 'zoe@example.com'
     ]
-    for (const email of emails) await store.createUser(newUser({ email }))
-    await store.createUser(newUser({ email: null }))
+    for (const email of emails) await store.createUser(newUser({ email, name: null }))
+    await store.createUser(newUser({ email: null, name: null }))
 
     const withPrefix = async (prefix: string) => {
-      const found = await twin.users({ ...ALL, email: prefix })
+      const found = await twin.users({ ...ALL, search: prefix })
       return found.map(({ email }) => email).sort()
     }
-    for (const prefix of ['a', 'ad', 'ada', 'ada@', 'a_', 'a%', '%', '_', 'a*', 'é', 'z', 'zz', '', "' or ''='"]) {
+    for (const prefix of ['a', 'ad', 'ada', 'ada@', 'a_', 'a%', '%', '_', 'a*', 'é', 'z', 'zz', "' or ''='"]) {
       assert.deepEqual(await withPrefix(prefix), emails.filter(email => email.startsWith(prefix)).sort(), `"${prefix}"`)
     }
-    const [first, ...others] = idsOf(await twin.users({ ...ALL, email: 'a' }))
-    const next = await twin.users({ ...ALL, email: 'a', after: String(first), limit: 2 })
+    const [first, ...others] = idsOf(await twin.users({ ...ALL, search: 'a' }))
+    const next = await twin.users({ ...ALL, search: 'a', after: at(first), limit: 2 })
     assert.deepEqual(idsOf(next), others.slice(0, 2))
   })
 
@@ -384,6 +474,7 @@ function listContract (managed: AccountsRule): void {
     assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: true })), idsOf([blocked, later]).sort())
     assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: false })), idsOf([free, over]).sort())
     assert.equal((await twin.users(ALL)).length, 4)
+    assert.equal(await twin.countUsers({ ...ALL, blocked: true }), 2)
     await store.changeUser(blocked.userId, { blocked: null })
     assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: true })), [later.userId])
   })

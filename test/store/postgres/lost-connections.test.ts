@@ -21,7 +21,7 @@ const READS: Record<string, Operation> = {
   'findUser by link': (store, subject) => store.findUser({ provider: 'dev', subject }),
   links: (store, userId) => store.links(userId),
   status: (store, userId) => store.status(userId),
-  users: (store, email) => store.users({ after: null, limit: 1, email, blocked: null }),
+  users: (store, email) => store.users({ after: null, limit: 1, order: 'id', search: email, blocked: null }),
   'a change of an account that is not there': (store, subject) => store.change({ provider: 'dev', subject }, {}, () => ({ result: null })),
   'sessions.find': ({ sessions }, id) => sessions.find(id, NOW),
   'sessions.ofUser': ({ sessions }, userId) => sessions.ofUser(userId, 0, NOW),

@@ -21,7 +21,7 @@ t.test('the tables', async t => {
 
     t.strictSame(await tables(run), THE_TABLES)
     t.strictSame(await run("select nspname from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'"), [{ nspname: 'public' }])
-    t.strictSame(await run("select relname from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('r', 'i')"), [])
+    t.strictSame(await run("select relname from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('r', 'i', 'v')"), [])
     t.strictSame(await run("select proname from pg_proc where pronamespace = 'public'::regnamespace"), [])
   })
 

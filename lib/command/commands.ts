@@ -1,0 +1,167 @@
+import { userInfo } from 'node:os'
+import type { User } from '../accounts/account.js'
+import { Accounts } from '../accounts/accounts.js'
+import type { Authorization } from '../app-auth/authorization.js'
+import { audit } from '../audit.js'
+import { isUserId } from '../base/uuid.js'
+import { AuthError, OptionsError } from '../errors.js'
+import type { SqlAuthStore } from '../store/sql.js'
+import { newKey } from '../tokens/token-keys.js'
+import type { OptionName, Values } from './options.js'
+
+export interface Command {
+  /** What follows the name. */
+  readonly takes: string
+  readonly does: string
+  readonly options: readonly OptionName[]
+  /** Returns what is printed. */
+  readonly run: (values: Values, who: string) => Promise<object>
+}
+
+const OF_LINKS = ['base-url', 'prefix', 'issuer'] as const
+
+/** Who did it, in audit events. */
+const CAUSE = { actor: `command:${userInfo().username}` }
+/** A line each, apart from the output. */
+const LOG = { info: (entry: object) => { note(JSON.stringify({ time: new Date(), ...entry })) } }
+
+/** The commands, in the order of the help. Each is one call: the rules are in what it calls. */
+export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Command>({
+  migrate: {
+    takes: '[--check]',
+    does: 'Make the tables, or update them',
+    options: ['check'],
+    run: async values => withStore(values, values.check !== true, async (store, missing) => {
+      if (values.check !== true) await store.migrate()
+      return { migrated: missing }
+    })
+  },
+  create: {
+    takes: '<email> [--claim k=v]...',
+    does: 'Create a user; print their first link',
+    options: ['claim', ...OF_LINKS],
+    async run (values, email) {
+      const makeLink = values['base-url'] === undefined ? null : await linkMaker(values)
+      return withAuthorization(values, async (auth, store) => {
+        const user = await auth.createUser({ email, emailVerified: true, claims: claimsIn(values) }, CAUSE)
+        return makeLink === null ? user : { ...user, ...await makeLink(store, user, 'reset-password') }
+      })
+    }
+  },
+  show: ofUser('', 'Show a user, their links and factors', [], async (auth, user) =>
+    ({ ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId) })),
+  grant: ofUser('--claim k=v...', 'Grant claims; k:=v for JSON', ['claim'], async (auth, user, values) => {
+    if (!user.emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
+    return auth.grant(user.userId, claimsIn(values), CAUSE)
+  }),
+  withdraw: ofUser('--claim k...', 'Withdraw claims', ['claim'], async (auth, { userId }, { claim = [] }) =>
+    auth.withdraw(userId, claim, CAUSE)),
+  block: ofUser('[--until t] [--reason s]', 'Block a user; end their sessions', ['until', 'reason'],
+    async (auth, { userId }, { until, reason }) =>
+      auth.block(userId, { ...CAUSE, reason, until: until === undefined ? until : new Date(until) })),
+  unblock: ofUser('', 'Remove the block', [], async (auth, { userId }) => auth.unblock(userId, CAUSE)),
+  'sign-out': ofUser('', 'End all sessions and tokens of a user', [], async (auth, { userId }) => {
+    await auth.signOutEverywhere(userId, CAUSE)
+    return { userId }
+  }),
+  'reset-factors': ofUser('', 'Remove second factors and passkeys', [], async (auth, { userId }) =>
+    auth.resetFactors(userId, CAUSE)),
+  link: ofUser('', 'Print a link that signs in once', OF_LINKS, async (_auth, user, values, store) => {
+    const link = await (await linkMaker(values))(store, user, 'sign-in')
+    audit('sign-in-link', { userId: user.userId }, { log: LOG, ...CAUSE })
+    return link
+  }),
+  key: {
+    takes: '[--alg a] [--not-before t]',
+    does: 'Print a new key that signs tokens',
+    options: ['alg', 'not-before'],
+    run: async ({ alg, 'not-before': notBefore }) => newKey(alg, notBefore)
+  },
+  delete: ofUser('--yes', 'Delete a user', ['yes'], async (auth, { userId }, { yes }) => {
+    if (!yes) throw new OptionsError('delete needs --yes: a user that is deleted cannot be restored')
+    await auth.deleteUser(userId, CAUSE)
+    return { userId }
+  }),
+  export: ofUser('', 'Print what is kept about a user', [], async (_auth, { userId, generation }, _values, store) => {
+    const { passwordHash, factors, ...account } = await new Accounts(store).account(userId)
+    const sessions = await store.sessions.ofUser(userId, generation, Date.now())
+    return {
+      ...account,
+      hasPassword: passwordHash !== null,
+      factors: factors.map(({ secret: _, data: __, ...factor }) => factor),
+      sessions: sessions.map(({ idHash: _, ...session }) => session)
+    }
+  })
+}))
+
+function ofUser (
+  takes: string, does: string, options: readonly OptionName[],
+  act: (auth: Authorization, user: User, values: Values, store: SqlAuthStore) => Promise<object>
+): Command {
+  return {
+    takes: `<user> ${takes}`.trimEnd(),
+    does,
+    options,
+    run: async (values, who) => withAuthorization(values, async (auth, store) => {
+      const user = await auth.findUser(isUserId(who) ? { userId: who } : { email: who })
+      if (user === null) throw new AuthError('unknown_user', { message: `No user has the e-mail or the id ${who}.` })
+      return act(auth, user, values, store)
+    })
+  }
+}
+
+async function withAuthorization (
+  values: Values, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
+): Promise<object> {
+  const { Authorization } = await import('../app-auth/authorization.js')
+  return withStore(values, false, async store => work(new Authorization(store, LOG), store))
+}
+
+/** Works on tables as this version has them; if they may be missing, on older ones and on none. */
+async function withStore (
+  { store: target }: Values,
+  mayLack: boolean,
+  work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
+): Promise<object> {
+  if (target !== undefined && URL.canParse(target) && new URL(target).password !== '') {
+    throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
+  }
+  const { SqlAuthStore } = await import('../store/sql.js')
+  const store = new SqlAuthStore(target, { createTables: mayLack })
+  try {
+    const { missing, unknown } = await store.tables()
+    if (unknown.length > 0) {
+      throw unsupported(`The database is of a newer version, with ${unknown.join(', ')}; install that version.`)
+    }
+    if (missing.length > 0 && !mayLack) {
+      throw unsupported(`The database lacks ${missing.join(', ')}; run: npx fastify-svc-auth migrate`)
+    }
+    return await work(store, missing)
+  } finally {
+    await store.close()
+  }
+}
+
+function unsupported (message: string): AuthError {
+  return new AuthError('unsupported', { message })
+}
+
+/** Checks the settings of links; they are loaded for links alone. */
+async function linkMaker (values: Values) {
+  return (await import('./links.js')).linkMaker(values)
+}
+
+/** `k=v` is a text, `k:=v` the JSON value v. */
+function claimsIn ({ claim: claims = [] }: Values): Record<string, string> {
+  return Object.fromEntries(claims.map(claim => {
+    const [, name, isJson, value = ''] = /^([^=]+?)(:?)=(.*)$/s.exec(claim) ?? []
+    try {
+      if (name !== undefined) return [name, isJson === ':' ? JSON.parse(value) : value]
+    } catch {}
+    throw new OptionsError(`--claim must be name=value, or name:=JSON such as 'roles:=["admin"]'; it is ${claim}`)
+  }))
+}
+
+function note (text: string): void {
+  process.stderr.write(`${text}\n`)
+}

@@ -1,0 +1,6 @@
+#!/usr/bin/env node
+import { run } from './run.js'
+
+// A reader that has left, such as `head -1`, has what it wants.
+process.stdout.on('error', () => { process.exit() })
+run(process.argv.slice(2)).then(code => { process.exitCode = code })

@@ -1,0 +1,70 @@
+/** The command line: `npx fastify-svc-auth`. What a command needs is loaded when it runs. */
+import { AuthError, OptionsError } from '../errors.js'
+import { COMMANDS, type Command } from './commands.js'
+import { parse } from './options.js'
+
+/** Runs a command. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage or setting. */
+export async function run ([name = '', ...args]: readonly string[]): Promise<number> {
+  const isJson = args.includes('--json')
+  try {
+    if (/^(?:-h|--help|help)$/.test(name)) return print(help())
+    const command = COMMANDS.get(name)
+    if (command === undefined) throw new OptionsError(unknown(name))
+    const { values, positionals } = parse(args)
+    if (values.help === true) return print(`${usageOf(name, command)}\n${command.does}.`)
+    const isKnown = Object.keys(values).every(option => ['store', 'json', ...command.options].includes(option))
+    const takesUser = command.takes.startsWith('<')
+    if (!isKnown || positionals.length !== Number(takesUser)) throw new OptionsError(usageOf(name, command))
+    const result = await command.run(values, String(positionals[0]))
+    if ('url' in result && !isJson) return print(String(result.url))
+    return print(JSON.stringify(result, null, isJson ? 0 : 2))
+  } catch (error) {
+    const { code, message, cause }: { code?: unknown, message?: unknown, cause?: unknown } = Object(error)
+    const isUsage = error instanceof OptionsError || String(code).startsWith('ERR_PARSE_ARGS')
+    if (!isUsage && !(error instanceof AuthError)) throw error
+    const isOfStore = code === 'unavailable' && cause instanceof Error
+    const reason = isOfStore ? `The database cannot be used: ${cause.message}` : message
+    const sentence = String(reason).replaceAll(/\s+/g, ' ')
+    process.stderr.write(`${isJson ? JSON.stringify({ code, message: sentence }) : sentence}\n`)
+    return isUsage ? 2 : 1
+  }
+}
+
+function print (text: string): 0 {
+  process.stdout.write(`${text}\n`)
+  return 0
+}
+
+function usageOf (name: string, { takes }: Command): string {
+  return `Usage: npx fastify-svc-auth ${name} ${takes}`.trimEnd()
+}
+
+function help (): string {
+  const lines = Array.from(COMMANDS, ([name, { takes, does }]) => `  ${`${name} ${takes}`.padEnd(38)} ${does}`)
+  return `Usage: npx fastify-svc-auth <command> [--store <database>] [--json]
+
+${lines.join('\n')}
+
+<user> is an e-mail or an id; <database> is an SQLite file or a postgres: URL,
+default LOCAL_AUTH_DB. create and link also take --base-url, --prefix, --issuer.`
+}
+
+function unknown (name: string): string {
+  const [nearest = ''] = [...COMMANDS.keys()].sort((a, b) => distance(name, a) - distance(name, b))
+  const hint = distance(name, nearest) <= name.length / 2 ? ` Did you mean ${nearest}?` : ''
+  return `There is no command "${name}".${hint} See npx fastify-svc-auth --help.`
+}
+
+/** How many letters are to be added, removed or replaced (Levenshtein). */
+function distance (a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (const letter of a) {
+    const next = [Number(row[0]) + 1]
+    for (const [index, other] of [...b].entries()) {
+      const [diagonal, above, left] = [row[index], row[index + 1], next[index]].map(Number)
+      next.push(Math.min(Number(above) + 1, Number(left) + 1, Number(diagonal) + Number(letter !== other)))
+    }
+    row = next
+  }
+  return Number(row.at(-1))
+}

@@ -1,0 +1,2 @@
+/** Which secrets an event holds, by name. */
+export function secretsIn (event: object): string[]
