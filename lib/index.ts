@@ -52,7 +52,6 @@ export { GoogleProvider, type GoogleProviderOptions } from './providers/google.j
 export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/microsoft.js'
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
-export { SlackProvider, type SlackProviderOptions } from './providers/slack.js'
 export { type OpenapiComponents, openapiComponents } from './web/openapi.js'
 export type { AuthenticationState, Principal } from './session/record.js'
 export type { AttemptCounter } from './store/attempts.js'

@@ -84,8 +84,7 @@ t.test('the options that the documentation has beside the name of a class are th
     ['GitHub', 'GitHub'],
     ['Microsoft', 'Microsoft'],
     ['Facebook', 'Facebook'],
-    ['Auth0', 'Auth0'],
-    ['Slack', 'Slack']
+    ['Auth0', 'Auth0']
   ] as const) {
     const { text } = DOCS.section(heading)
     const own = membersOf(`${name}ProviderOptions`).filter(option => !providers.includes(option))

@@ -9,7 +9,6 @@ import { GoogleProvider } from './google.js'
 import { MicrosoftProvider } from './microsoft.js'
 import { OidcProvider } from './oidc.js'
 import type { ExternalProvider, ProviderOptions } from './provider.js'
-import { SlackProvider } from './slack.js'
 
 type MakeProvider = (options: ProviderOptions, env: Environment) => ExternalProvider
 
@@ -30,7 +29,6 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
   KEYCLOAK: discovered('KEYCLOAK'),
   OKTA: discovered('OKTA'),
   COGNITO: discovered('COGNITO'),
-  SLACK: (options, env) => new SlackProvider({ ...options, team: settingOf('SLACK_TEAM', env) }),
   OIDC: (options, env) => new OidcProvider({
     ...options,
     name: required(env, 'OIDC_NAME', 'OIDC_CLIENT_ID'),
@@ -42,10 +40,10 @@ const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
  * Creates the providers whose client id and secret are set in the environment: `GOOGLE_CLIENT_ID`
  * and `GOOGLE_CLIENT_SECRET`, `GITHUB_…`, `MICROSOFT_…` (and `MICROSOFT_TENANT`), `FACEBOOK_…`,
  * `AUTH0_…` (and `AUTH0_DOMAIN`), `GITLAB_…` (and `GITLAB_ISSUER`, for a host of your own),
- * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `SLACK_…` (and `SLACK_TEAM`),
- * `OIDC_…` (and `OIDC_NAME`, `OIDC_DISCOVERY_URL`), in this order. Last is Apple, with
- * `APPLE_CLIENT_ID`, `APPLE_TEAM_ID`, `APPLE_KEY_ID` and `APPLE_PRIVATE_KEY`. White space around a
- * value is removed; an empty variable counts as not set.
+ * `KEYCLOAK_…`, `OKTA_…`, `COGNITO_…` (each with its `…_ISSUER`), `OIDC_…` (and `OIDC_NAME`,
+ * `OIDC_DISCOVERY_URL`), in this order. Last is Apple, with `APPLE_CLIENT_ID`, `APPLE_TEAM_ID`,
+ * `APPLE_KEY_ID` and `APPLE_PRIVATE_KEY`. White space around a value is removed; an empty variable
+ * counts as not set.
  *
  * @param env variables by name; default `process.env`
  * @throws OptionsError naming a variable that is missing although a related one is set, or one with

@@ -1,6 +1,6 @@
 import t from 'tap'
 import {
-  Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SlackProvider, providersFromEnv
+  Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, providersFromEnv
 } from '../../lib/index.js'
 import { checksFor } from './contract.js'
 
@@ -22,7 +22,6 @@ t.test('each pair of settings makes its provider', async t => {
     ['KEYCLOAK', 'keycloak', OidcProvider, { KEYCLOAK_ISSUER: 'https://id.example/realms/main' }],
     ['OKTA', 'okta', OidcProvider, { OKTA_ISSUER: 'https://example.okta.com/' }],
     ['COGNITO', 'cognito', OidcProvider, { COGNITO_ISSUER: 'https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_a1B2c3D4e' }],
-    ['SLACK', 'slack', SlackProvider, {}],
     ['OIDC', 'company', OidcProvider, OIDC]
   ] as const
   for (const [prefix, name, type, more] of cases) {
@@ -96,7 +95,6 @@ t.test('a setting without its other half is a mistake, and an empty one counts a
     [pair('KEYCLOAK'), 'KEYCLOAK_ISSUER is not set, but KEYCLOAK_CLIENT_ID is'],
     [pair('OKTA'), 'OKTA_ISSUER is not set, but OKTA_CLIENT_ID is'],
     [pair('COGNITO'), 'COGNITO_ISSUER is not set, but COGNITO_CLIENT_ID is'],
-    [{ SLACK_CLIENT_ID: 'x' }, 'SLACK_CLIENT_SECRET is not set, but SLACK_CLIENT_ID is'],
     [{ ...pair('OIDC'), OIDC_NAME: 'x' }, 'OIDC_DISCOVERY_URL is not set, but OIDC_CLIENT_ID is'],
     [{ ...pair('OIDC'), ...OIDC, OIDC_NAME: '' }, 'OIDC_NAME is not set, but OIDC_CLIENT_ID is']
   ] as const) {

@@ -5,7 +5,7 @@ import authPlugin, {
   type EndSessionRequest, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
   GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
-  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, SlackProvider, type UncheckedIdentity
+  type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
 } from 'fastify-svc-auth'
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
@@ -72,7 +72,6 @@ describe('every provider', () => {
     expect<MicrosoftProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<FacebookProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<Auth0Provider>().type.toBeAssignableTo<ExternalProvider>()
-    expect<SlackProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<OidcProvider>().type.toBeAssignableTo<ExternalProvider>()
     expect<OAuth2Provider>().type.toBeAssignableTo<ExternalProvider>()
     expect(new GoogleProvider(client).name).type.toBe<string>()
@@ -118,13 +117,6 @@ describe('the provider class', () => {
     expect(Auth0Provider).type.not.toBeConstructableWith({ ...client, domain: 'localhost:4000', allowInsecureRequests: 'yes' })
     expect(Auth0Provider).type.not.toBeConstructableWith({ ...client, domain: 'tenant.example', name: 'other' })
     expect<Auth0Provider>().type.toBeAssignableTo<OidcProvider>()
-  })
-
-  test('SlackProvider takes a workspace', () => {
-    expect(SlackProvider).type.toBeConstructableWith({ ...client, team: 'T0123ABCD' })
-    expect(SlackProvider).type.not.toBeConstructableWith({ ...client, team: ['T0123ABCD'] })
-    expect(SlackProvider).type.not.toBeConstructableWith({ ...client, withoutPkce: false })
-    expect<SlackProvider>().type.toBeAssignableTo<OidcProvider>()
   })
 
   test('OidcProvider needs a name and a discovery URL', () => {

@@ -9,7 +9,6 @@ import { Authorization, LocalIdentityProvider, SqlAuthStore } from '../../lib/in
 import { COMMANDS } from '../../lib/command/commands.js'
 import { COMMAND, command, ended } from '../helpers/command.js'
 import { emptyDatabase, query } from '../helpers/postgres.js'
-import { isThorough } from '../helpers/thorough.js'
 import { freePort } from '../helpers/loopback.js'
 
 const EMAIL = 'ada@example.com'
@@ -19,7 +18,7 @@ t.teardown(() => { rmSync(FOLDER, { recursive: true }) })
 /** Each makes an empty database. */
 const DATABASES: Record<string, (t: Test) => Promise<string>> = {
   SQLite: async t => join(t.testdir(), 'users.db'),
-  ...(isThorough && { Postgres: emptyDatabase })
+  Postgres: emptyDatabase
 }
 
 for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
