@@ -16,7 +16,7 @@ describe('the payload of an audit event', () => {
       'email' | 'name' | 'recovery' | 'verification' | 'email-released' | 'block' | 'unblock' | 'sign-out-everywhere' |
       'session-end' |
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
-      'secret-unreadable' |
+      'secret-unreadable' | 'sign-in-link' |
       'reauthentication' | 'deletion' | 'revoke'
     >()
   })

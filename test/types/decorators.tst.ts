@@ -157,7 +157,7 @@ describe('app.auth', () => {
       id: string, kind: FactorKind, name: string | null, createdAt: Date, lastUsedAt: Date | null, codesLeft: number | null
     }>()
     expect<FactorKind>().type.toBe<'totp' | 'recovery' | 'passkey'>()
-    expect(auth.resetFactors('id')).type.toBe<Promise<void>>()
+    expect(auth.resetFactors('id')).type.toBe<Promise<User>>()
     expect(auth.resetFactors).type.not.toBeCallableWith()
   })
 
