@@ -64,9 +64,15 @@ export interface AuditEvents {
     claims: AuthorizationClaims
   }
   /** A user confirmed their e-mail by a link in a mail, or the application said who owns it. */
-  verification: AuditedUser & { verified: boolean }
+  verification: AuditedUser & {
+    /** Whether it counts as theirs now. */
+    verified: boolean
+  }
   /** The e-mail of a user was replaced: they confirmed a new one, or the application set it. */
-  email: AuditedUser & { verified: boolean }
+  email: AuditedUser & {
+    /** Whether the new one counts as theirs. */
+    verified: boolean
+  }
   /** The name of a user was changed. */
   name: AuditedUser
   /** The owner of an address said that another person had registered it. */
