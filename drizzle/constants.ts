@@ -5,7 +5,7 @@ import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { type Migration, PARTS, type TablePart } from '../lib/store/table-parts.js'
 
 /** Those that the first query makes; the others are made with the sessions. */
-const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links', 'svc_auth_accounts']
+const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
@@ -35,7 +35,7 @@ function migrationsIn (dialect: string, part: TablePart): Migration[] {
 }
 
 function partOf (statement: string): TablePart {
-  const [, table = ''] = /^(?:CREATE|ALTER) .*?(?:TABLE| ON|VIEW) (?:"public"\.)?["`](\w+)/.exec(statement) ?? []
+  const [, table = ''] = /^(?:CREATE|ALTER) .*?(?:TABLE| ON) ["`](\w+)/.exec(statement) ?? []
   if (table === '') throw new Error(`of which table is this? ${statement}`)
   return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
 }

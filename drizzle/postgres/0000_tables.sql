@@ -81,10 +81,4 @@ CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btre
 CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> 'email_domain') text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> 'name_key') text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> 'created_at')::bigint),"user_id");--> statement-breakpoint
-CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> 'blocked' is not null;--> statement-breakpoint
-CREATE VIEW "public"."svc_auth_accounts" WITH (security_invoker = true) AS (select user_id, email,
-  coalesce((extras ->> 'email_verified')::boolean, false) as verified,
-  extras -> 'blocked' is not null and coalesce((extras -> 'blocked' ->> 'until')::bigint
-    > extract(epoch from statement_timestamp()) * 1000, true) as blocked,
-  coalesce((extras ->> 'created_at')::bigint, 0) as created_at
-  from svc_auth_users);
+CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> 'blocked' is not null;

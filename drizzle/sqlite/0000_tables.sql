@@ -69,5 +69,4 @@ CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);
 CREATE INDEX `svc_auth_users_domain` ON `svc_auth_users` (extras ->> '$.email_domain');--> statement-breakpoint
 CREATE INDEX `svc_auth_users_name` ON `svc_auth_users` (extras ->> '$.name_key');--> statement-breakpoint
 CREATE INDEX `svc_auth_users_created` ON `svc_auth_users` (extras ->> '$.created_at',`user_id`);--> statement-breakpoint
-CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;--> statement-breakpoint
-CREATE VIEW `svc_auth_accounts` AS select user_id, email, coalesce(json_extract(extras, '$.email_verified'), 0) as verified, json_extract(extras, '$.blocked') is not null and coalesce(json_extract(extras, '$.blocked.until') > unixepoch('subsec') * 1000, 1) as blocked, coalesce(json_extract(extras, '$.created_at'), 0) as created_at from svc_auth_users;
+CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;

@@ -6,7 +6,7 @@
  */
 import { sql } from 'drizzle-orm'
 import {
-  bigint, boolean, index, integer, jsonb, pgTable, pgView, primaryKey, text, uniqueIndex, uuid
+  bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid
 } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { FactorKind, UserExtras } from './extras.js'
@@ -27,23 +27,6 @@ export const users = pgTable('svc_auth_users', {
   index('svc_auth_users_created').on(sql`((extras ->> 'created_at')::bigint)`, table.userId),
   index('svc_auth_users_blocked').on(table.userId).where(sql`extras -> 'blocked' is not null`)
 ])
-
-/**
- * The accounts, for the application's own queries: who reads it needs the same privileges on the
- * table of users. `blocked` is as of now.
- */
-export const accounts = pgView('svc_auth_accounts', {
-  userId: uuid('user_id').notNull(),
-  email: text('email'),
-  verified: boolean('verified').notNull(),
-  blocked: boolean('blocked').notNull(),
-  createdAt: bigint('created_at', { mode: 'number' }).notNull()
-}).with({ securityInvoker: true }).as(sql`select user_id, email,
-  coalesce((extras ->> 'email_verified')::boolean, false) as verified,
-  extras -> 'blocked' is not null and coalesce((extras -> 'blocked' ->> 'until')::bigint
-    > extract(epoch from statement_timestamp()) * 1000, true) as blocked,
-  coalesce((extras ->> 'created_at')::bigint, 0) as created_at
-  from svc_auth_users`)
 
 /** The passwords, as Argon2id PHC strings. */
 export const credentials = pgTable('svc_auth_credentials', {

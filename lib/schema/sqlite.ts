@@ -5,7 +5,7 @@
  * @module fastify-svc-auth/schema/sqlite
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, sqliteView, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { FactorKind, UserExtras } from './extras.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
@@ -25,21 +25,6 @@ export const users = sqliteTable('svc_auth_users', {
   index('svc_auth_users_created').on(sql`extras ->> '$.created_at'`, table.userId),
   index('svc_auth_users_blocked').on(table.userId).where(sql`json_extract(extras, '$.blocked') is not null`)
 ])
-
-/** The accounts, for the application's own queries. `blocked` is as of now. */
-export const accounts = sqliteView('svc_auth_accounts', {
-  userId: text('user_id').notNull(),
-  email: text('email'),
-  verified: integer('verified', { mode: 'boolean' }).notNull(),
-  blocked: integer('blocked', { mode: 'boolean' }).notNull(),
-  createdAt: integer('created_at').notNull()
-  // On one line: drizzle-kit reads no other view from a database.
-}).as(sql.raw([
-  'select user_id, email, coalesce(json_extract(extras, \'$.email_verified\'), 0) as verified,',
-  'json_extract(extras, \'$.blocked\') is not null and coalesce(json_extract(extras, \'$.blocked.until\')',
-  '> unixepoch(\'subsec\') * 1000, 1) as blocked,',
-  'coalesce(json_extract(extras, \'$.created_at\'), 0) as created_at from svc_auth_users'
-].join(' ')))
 
 /** The passwords, as Argon2id PHC strings. */
 export const credentials = sqliteTable('svc_auth_credentials', {

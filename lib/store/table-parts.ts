@@ -38,7 +38,7 @@ export function tablesOf (migrations: readonly Migration[]): string[] {
 }
 
 export function ifMissing (statement: string): string {
-  return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX|VIEW)/, '$& IF NOT EXISTS')
+  return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX)/, '$& IF NOT EXISTS')
 }
 
 export const DROPPED = 'A table of the store was missing; those that the store had made were made again, empty'

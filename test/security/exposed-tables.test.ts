@@ -86,7 +86,8 @@ t.test('attack 140: what the defaults of Supabase let a role read is a warning w
 t.test('attack 140: each right of each role counts, on each table and view', async t => {
   const url = await databaseWithTables(t)
   t.strictSame(await warningsOn(t, url), [], 'roles without rights are none')
-  await query(url, 'create view svc_auth_theirs as select email, pw_hash from svc_auth_users natural join svc_auth_credentials')
+  await query(url, 'create view svc_auth_accounts as select email, pw_hash from svc_auth_users natural join svc_auth_credentials')
+  await query(url, 'create view svc_auth_mine with (security_invoker = true) as select * from svc_auth_users')
   await query(url, 'create schema unused; create table unused.svc_auth_users (email text)')
   const reader = databaseName('reader')
   const cases: Array<[what: string, grant: string, undo: string, warning: RegExp | null]> = [
@@ -99,9 +100,9 @@ t.test('attack 140: each right of each role counts, on each table and view', asy
       /^40 .*public.* may read or write public\.svc_auth_sessions: .* revoke all on public\.svc_auth_sessions from .*public.*;$/],
     ['a role that the role is a member of', `create role ${reader}; grant select on svc_auth_users to ${reader}; grant ${reader} to anon`,
       `drop owned by ${reader}; drop role ${reader}`, /^40 anon may read or write public\.svc_auth_users: /],
-    ['a view', 'grant select on svc_auth_theirs to web_anon', 'revoke select on svc_auth_theirs from web_anon',
-      /^40 web_anon may read or write public\.svc_auth_theirs: (?!.*row level security)/],
-    ['a view of the invoker', 'grant select on svc_auth_accounts to anon', 'revoke select on svc_auth_accounts from anon', null],
+    ['a view', 'grant select on svc_auth_accounts to web_anon', 'revoke select on svc_auth_accounts from web_anon',
+      /^40 web_anon may read or write public\.svc_auth_accounts: (?!.*row level security)/],
+    ['a view of the invoker', 'grant select on svc_auth_mine to anon', 'revoke select on svc_auth_mine from anon', null],
     ['no use of the schema', 'grant select on svc_auth_users to anon; revoke usage on schema public from public',
       'grant usage on schema public to public; revoke select on svc_auth_users from anon', null],
     ['a right that reads and writes nothing', 'grant references, trigger on svc_auth_users to anon', 'revoke all on svc_auth_users from anon', null],

@@ -16,8 +16,7 @@ export const MIGRATIONS: Migrations = {
       'CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> \'email_domain\') text_pattern_ops);',
       'CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> \'name_key\') text_pattern_ops);',
       'CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> \'created_at\')::bigint),"user_id");',
-      'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;',
-      'CREATE VIEW "public"."svc_auth_accounts" WITH (security_invoker = true) AS (select user_id, email,\n  coalesce((extras ->> \'email_verified\')::boolean, false) as verified,\n  extras -> \'blocked\' is not null and coalesce((extras -> \'blocked\' ->> \'until\')::bigint\n    > extract(epoch from statement_timestamp()) * 1000, true) as blocked,\n  coalesce((extras ->> \'created_at\')::bigint, 0) as created_at\n  from svc_auth_users);'
+      'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;'
     ]
   }],
   sessions: [{

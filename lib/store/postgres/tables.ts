@@ -78,7 +78,7 @@ const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
 function applied ({ name, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where name = '${name}') then
-    ${statements.map(inSearchPath).map(withView).map(ifMissing).map(withKeys).join('\n')}
+    ${statements.map(inSearchPath).map(ifMissing).map(withKeys).join('\n')}
     insert into svc_auth_migrations values ('${name}');
   end if;`
 }
@@ -92,17 +92,6 @@ function withKeys (statement: string): string {
   if (table === undefined) return statement
   return `begin ${statement} exception when duplicate_object then null; when foreign_key_violation then
     delete from ${table} where user_id not in (select user_id from svc_auth_users); ${statement} end;`
-}
-
-/** Makes a view of its reader, which Postgres has since version 15; before, none has a grant. */
-function withView (statement: string): string {
-  const [, head, query] = /^CREATE VIEW ("\w+") WITH \(security_invoker = true\) (AS .+)$/s.exec(statement) ?? []
-  return head === undefined
-    ? statement
-    : `create or replace view ${head} ${query}
-    if current_setting('server_version_num')::int >= 150000 then
-      alter view ${head} set (security_invoker = true);
-    end if;`
 }
 
 /** drizzle-kit names a schema in foreign keys: the connection's search path decides. */

@@ -82,7 +82,6 @@ export async function tables (run: Run, schema = '%'): Promise<Array<Record<stri
     select table_name as table, string_agg(column_name || ' ' || data_type, ', ' order by ordinal_position) as columns
     from information_schema.columns
     where table_schema not in ('pg_catalog', 'information_schema') and table_schema like '${schema}'
-      and (table_schema, table_name) not in (select table_schema, table_name from information_schema.views)
     group by table_schema, table_name
     order by table_name collate "C"`)
 }

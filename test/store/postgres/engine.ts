@@ -160,10 +160,9 @@ export function testEngine (name: string, emptyPlace: (t: Test) => Promise<Place
         (await new Accounts(store).refreshIdentity({ ...ada.link, verifiedEmail: null }))?.email
       ]
       const before = await everyCall()
-      t.teardown(() => run('alter table svc_auth_users alter name type text, drop note'))
+      t.teardown(() => run('alter table svc_auth_users alter email type text, drop note'))
 
-      // A column of the view keeps its type until the view is dropped.
-      await run('alter table svc_auth_users alter name type varchar(254), add note text')
+      await run('alter table svc_auth_users alter email type varchar(254), add note text')
 
       t.strictSame(await everyCall(), before)
     })
