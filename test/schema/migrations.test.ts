@@ -4,14 +4,14 @@
  */
 import { fileURLToPath } from 'node:url'
 import Sqlite, { type Database } from 'better-sqlite3'
-import { getTableName } from 'drizzle-orm'
+import { SQL, getTableName, is } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { PgDialect, getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
+import { PgDialect, PgTable, getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import { migrate as migratePostgres } from 'drizzle-orm/postgres-js/migrator'
-import { SQLiteSyncDialect, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
+import { SQLiteSyncDialect, SQLiteTable, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import * as postgresSchema from '../../lib/schema/postgres.js'
@@ -116,7 +116,8 @@ function inMemory (t: Test): Database {
 }
 
 function declaredForPostgres (): Tables {
-  return Object.fromEntries(Object.values(postgresSchema).map(postgresConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+  const tables = Object.values(postgresSchema).filter(table => is(table, PgTable)).map(postgresConfig)
+  return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `${table}_pkey PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `${key.getName()} PRIMARY KEY (${namesOf(key.columns)})`),
@@ -125,22 +126,24 @@ function declaredForPostgres (): Tables {
       const kind = config.unique ? 'UNIQUE INDEX' : 'INDEX'
       const columns = config.columns.map(column => {
         const opClass = 'indexConfig' in column ? column.indexConfig.opClass : undefined
-        return [namesOf([column]), ...opClass === undefined ? [] : [opClass]].join(' ')
+        return [is(column, SQL) ? new PgDialect().sqlToQuery(column).sql : namesOf([column]), ...opClass === undefined ? [] : [opClass]].join(' ')
       })
       const where = config.where === undefined ? '' : ` WHERE ${new PgDialect().sqlToQuery(config.where).sql}`
       return `CREATE ${kind} ${config.name} ON public.${table} USING ${config.method} (${columns.join(', ')})${where}`
     })
-  ].sort()]))
+  ].map(plain).sort()]))
 }
 function declaredForSqlite (): Tables {
-  return Object.fromEntries(Object.values(sqliteSchema).map(sqliteConfig).map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
+  const tables = Object.values(sqliteSchema).filter(table => is(table, SQLiteTable)).map(sqliteConfig)
+  return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `PRIMARY KEY (${column.name})`),
     ...primaryKeys.map(key => `PRIMARY KEY (${namesOf(key.columns)})`),
     ...foreignKeys.map(foreignKeySentence),
     ...indexes.map(({ config }) => {
       const where = config.where === undefined ? '' : ` WHERE ${new SQLiteSyncDialect().sqlToQuery(config.where).sql}`
-      return `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${namesOf(config.columns)})${where}`
+      const columns = config.columns.map(column => is(column, SQL) ? new SQLiteSyncDialect().sqlToQuery(column).sql : namesOf([column]))
+      return `CREATE ${config.unique ? 'UNIQUE ' : ''}INDEX ${config.name} ON ${table} (${columns.join(', ')})${where}`
     })
   ].sort()]))
 }
@@ -159,13 +162,17 @@ function foreignKeySentence (key: PostgresConfig['foreignKeys'][number] | Sqlite
 function actionSentence (event: 'UPDATE' | 'DELETE', action = 'no action'): string {
   return action.toLowerCase() === 'no action' ? '' : ` ON ${event} ${action.toUpperCase()}`
 }
+/** Postgres writes expressions with its own parentheses and casts. */
+function plain (sentence: string): string {
+  return sentence.startsWith('CREATE') ? sentence.replaceAll('::text', '').replace(/(?<=btree )(.*)/, text => text.replaceAll(/[()]/g, '')) : sentence
+}
 function namesOf (columns: object[]): string {
   return columns.map(column => 'name' in column ? String(column.name) : 'an expression').join(', ')
 }
 
 async function postgresTables (client: Sql): Promise<Tables> {
   return byTable(await client.unsafe<Row[]>(`
-    with tables as (select oid, relname as "table" from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('i', 'c'))
+    with tables as (select oid, relname as "table" from pg_class where relnamespace = 'public'::regnamespace and relkind not in ('i', 'c', 'v'))
     select "table", concat(attname, ' ', format_type(atttypid, atttypmod),
         case when attnotnull then ' NOT NULL' end, case when atthasdef then ' DEFAULT' end, ' COLLATE ' || nullif(collname, 'default')) as sentence
       from tables join pg_attribute on attrelid = tables.oid and attnum > 0 and not attisdropped left join pg_collation on pg_collation.oid = attcollation
@@ -197,7 +204,7 @@ function sqliteTables (connection: Database): Tables {
       || iif(on_update = 'NO ACTION', '', ' ON UPDATE ' || on_update) || iif(on_delete = 'NO ACTION', '', ' ON DELETE ' || on_delete)
       from tables, pragma_foreign_key_list(tables."table") as keys group by tables."table", id
     union all
-    select tbl_name, replace(replace(sql, '\`,\`', '\`, \`'), '\`', '') from sqlite_master where type <> 'table' and sql is not null
+    select tbl_name, replace(replace(sql, ',\`', ', \`'), '\`', '') from sqlite_master where type not in ('table', 'view') and sql is not null
     union all
     select "table", clause.column1 from tables, (values ('CHECK'), ('COLLATE'), ('UNIQUE'), ('GENERATED'),
       ('DEFERRABLE'), ('AUTOINCREMENT'), ('STRICT'), ('WITHOUT')) as clause
@@ -213,6 +220,5 @@ interface Row {
 function byTable (rows: Row[]): Tables {
   const tables: Tables = {}
   for (const { table, sentence } of rows) (tables[table] ??= []).push(sentence)
-  for (const sentences of Object.values(tables)) sentences.sort()
-  return tables
+  return Object.fromEntries(Object.entries(tables).map(([table, sentences]) => [table, sentences.map(plain).sort()]))
 }
