@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import openapiTypes, { astToString } from 'openapi-typescript'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
-import type { LocalIdentityProviderOptions } from '../lib/index.js'
+import { type LocalIdentityProviderOptions, OidcProvider } from '../lib/index.js'
 import { Pages } from '../lib/pages.js'
 import { Passkeys } from '../lib/passkeys.js'
 import { SecondFactor } from '../lib/second-factor.js'
@@ -14,7 +14,6 @@ import { mailbox } from '../lib/testing.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from './helpers/app.js'
 import { compilerOptions } from './helpers/compiler-options.js'
 import { freePort } from './helpers/loopback.js'
-import { OwnProvider } from './helpers/own-provider.js'
 import { ecKey } from './helpers/signing-key.js'
 
 const { openapiDocument } = await import(new URL('../docs/openapi.mjs', import.meta.url).href)
@@ -45,7 +44,9 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
   const app = await startApp(t, {
     baseUrl,
     trustedOrigins: ['https://other.example'],
-    providers: [new OwnProvider('own')],
+    providers: [new OidcProvider({
+      name: 'own', discoveryUrl: 'https://localhost:1/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', signOut: true
+    })],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail: mailbox().sendMail, signInByMail: true, registration }),
     dataSecret: LOCAL_SECRET,
     session: { secret: SESSION_SECRET, remember: { days: 30 } },
