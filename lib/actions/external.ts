@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
-import { recent } from '../current-user/recent.js'
+import { assertUserRecent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import { withParameter } from '../http/redirects.js'
@@ -20,7 +20,7 @@ import { principalOf } from '../session/record.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
-import { type Act, type Mounting, pathOf } from '../web/act.js'
+import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
 import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember, undocumented
@@ -124,7 +124,7 @@ function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): voi
     const { link: consents, ...asked } = askedOf(auth, provider, query)
     const purpose = await purposeOf(auth, request, { ...query, consentsAt: consents === true ? name : null })
     const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-    const redirectUri = redirectUriOf(auth, provider)
+    const redirectUri = urlOf(auth, `${provider.name}/callback`)
     const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
     await addPendingSignIn(request, {
       ...checks,
@@ -234,13 +234,13 @@ async function purposeOf (
   request: FastifyRequest,
   { link, reauthenticate, consentsAt }: { link?: string, reauthenticate?: string, consentsAt: string | null }
 ): Promise<PendingSignIn['purpose']> {
-  const purpose = reauthenticate === 'true' ? 'reauthentication' : 'link'
   if (link !== 'true' && reauthenticate !== 'true' && consentsAt === null) return 'sign-in'
   auth.site.refuseForeignNavigation(request)
-  const links = purpose === 'link' && consentsAt === null ? [] : (await current(auth, request)).links
-  const isConsent = links.some(({ provider }) => provider === consentsAt)
-  if (purpose === 'link' && !isConsent) await recent(auth, request)
-  return purpose
+  const present = await current(auth, request)
+  if (reauthenticate === 'true') return 'reauthentication'
+  const isConsent = present.links.some(({ provider }) => provider === consentsAt)
+  if (!isConsent) await assertUserRecent(auth, present)
+  return 'link'
 }
 
 /** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */
@@ -307,13 +307,14 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   // The user may have been deleted meanwhile, or the link of the session removed.
   const present = await current(auth, request)
   const isConsent = await isLinkedTo(accounts, userId, identity)
-  const { record: { generation } } = isConsent ? present : await recent(auth, request)
+  if (!isConsent) await assertUserRecent(auth, present)
   if (onLink !== null) {
     await callHook(() => onLink({ request, userId, identity, tokens }))
     await assertSessionActive(request)
   }
   // Not if the sessions of the user were ended since: a squatter would keep a link to the account
   // that its owner recovers meanwhile.
+  const { generation } = present.record
   const linked = await linkIdentity(accounts, { userId, generation }, identity, callback.outbox)
   if (linked === null) return
   audit('link', { userId, provider: identity.provider, by: 'request' }, request)
@@ -341,7 +342,7 @@ async function authenticate (
   auth: AuthContext, { provider, parameters, pending }: Callback
 ): Promise<Authentication & { identity: ProviderIdentity }> {
   const { asked, state, nonce, codeVerifier } = pending
-  const redirectUri = redirectUriOf(auth, provider)
+  const redirectUri = urlOf(auth, `${provider.name}/callback`)
   return callProvider(async () => {
     const { identity, ...others } = await provider.authenticate({
       ...asked, parameters, redirectUri, state, nonce, codeVerifier
@@ -357,11 +358,6 @@ async function callProvider<T> (ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw providerFailure(error)
   }
-}
-
-/** The redirect URI of authorization requests, and of the token requests after them. */
-function redirectUriOf ({ site, prefix }: AuthContext, { name }: ExternalProvider): string {
-  return `${site.baseUrl}${prefix}/${name}/callback`
 }
 
 /** 256 random bits as 43 characters: a valid code verifier too (RFC 7636 section 4.1). */

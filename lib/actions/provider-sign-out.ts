@@ -12,7 +12,7 @@ import { redacted, unacceptable } from '../providers/failures.js'
 import type { Authentication, EndSessionRequest } from '../providers/provider.js'
 import { type SessionRecord, recordIn } from '../session/record.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
-import type { Mounting } from '../web/act.js'
+import { type Mounting, urlOf } from '../web/act.js'
 import type { Form, FormAnswer } from '../web/form.js'
 import { operation, operationIdOf, redirect } from '../web/schema-parts.js'
 
@@ -70,7 +70,7 @@ async function endSessionUrl (
   const opened = await sealer.open(signOutHint, `hint ${name} ${userId}`).catch(() => null)
   const hint: Pick<EndSessionRequest, 'idToken' | 'logoutHint'> = JSON.parse(opened?.text ?? '{}')
   const state = await sealer.seal(JSON.stringify({ next, until: Date.now() + PENDING_MS }), `state ${name}`)
-  const redirectUri = `${auth.site.baseUrl}${auth.prefix}/${name}/signed-out`
+  const redirectUri = urlOf(auth, `${name}/signed-out`)
   try {
     const asked = provider?.endSessionUrl?.({ ...hint, redirectUri, state })
     const url = await withTimeout(TIMEOUT_MS, Promise.resolve(asked ?? null), name)

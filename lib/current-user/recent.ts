@@ -45,9 +45,14 @@ export async function recent (
     assertFactorRecent(auth, present)
     return present
   }
+  await assertUserRecent(auth, present)
+  return present
+}
+
+/** Refuses a user, as just read, who has not authenticated recently: see {@link recent}. */
+export async function assertUserRecent (auth: AuthContext, present: CurrentUser): Promise<void> {
   await assertFactorUsed(auth, present)
   assertRecent(present.record)
-  return present
 }
 
 /**

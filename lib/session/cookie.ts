@@ -62,9 +62,9 @@ function cookiesIn ({ headers: { cookie = '' }, server }: FastifyRequest): Array
  */
 export const WITHOUT_SESSION: object = { svcAuth: 'without session' }
 
-/** Whether a request is to such a route. */
-export function isWithoutSession ({ routeOptions }: FastifyRequest): boolean {
-  return Object(routeOptions.config).svcAuth !== undefined
+/** Whether a request is to such a route, a POST. Fastify makes its options anew each time. */
+export function isWithoutSession (request: FastifyRequest): boolean {
+  return request.method === 'POST' && Object(request.routeOptions.config).svcAuth !== undefined
 }
 
 const warned = new WeakSet<object>()

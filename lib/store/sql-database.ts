@@ -1,8 +1,7 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type * as tables from '../schema/sqlite.js'
 
-/** Without the view, which is the application's. */
-export type SqlTables = Omit<typeof tables, 'accounts'>
+export type SqlTables = typeof tables
 
 /** The values that a statement is given when it runs, by name. */
 export type Values = Record<string, unknown>

@@ -33,3 +33,8 @@ export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts
 export function pathOf ({ site, prefix }: Pick<AuthContext, 'site' | 'prefix'>, route: string): string {
   return site.routePath(`${prefix}/${route}`)
 }
+
+/** Returns the public URL of a route below the prefix, as it is registered with a provider. */
+export function urlOf ({ site, prefix }: Pick<AuthContext, 'site' | 'prefix'>, route: string): string {
+  return `${site.baseUrl}${prefix}/${route}`
+}

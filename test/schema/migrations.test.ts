@@ -8,10 +8,10 @@ import { SQL, getTableName, is } from 'drizzle-orm'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { migrate as migrateSqlite } from 'drizzle-orm/better-sqlite3/migrator'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { PgDialect, PgTable, getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
+import { PgDialect, getTableConfig as postgresConfig } from 'drizzle-orm/pg-core'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import { migrate as migratePostgres } from 'drizzle-orm/postgres-js/migrator'
-import { SQLiteSyncDialect, SQLiteTable, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
+import { SQLiteSyncDialect, getTableConfig as sqliteConfig } from 'drizzle-orm/sqlite-core'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import * as postgresSchema from '../../lib/schema/postgres.js'
@@ -116,7 +116,7 @@ function inMemory (t: Test): Database {
 }
 
 function declaredForPostgres (): Tables {
-  const tables = Object.values(postgresSchema).filter(table => is(table, PgTable)).map(postgresConfig)
+  const tables = Object.values(postgresSchema).map(postgresConfig)
   return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `${table}_pkey PRIMARY KEY (${column.name})`),
@@ -134,7 +134,7 @@ function declaredForPostgres (): Tables {
   ].map(plain).sort()]))
 }
 function declaredForSqlite (): Tables {
-  const tables = Object.values(sqliteSchema).filter(table => is(table, SQLiteTable)).map(sqliteConfig)
+  const tables = Object.values(sqliteSchema).map(sqliteConfig)
   return Object.fromEntries(tables.map(({ name: table, columns, primaryKeys, foreignKeys, indexes }) => [table, [
     ...columns.map(columnSentence),
     ...columns.filter(column => column.primary).map(column => `PRIMARY KEY (${column.name})`),
