@@ -19,6 +19,7 @@ import type { StoreCapabilities } from './store/capabilities.js'
 import type { StoredSessions } from './store/sessions.js'
 import type { RateLimits } from './web/limits.js'
 import type { Mailer } from './web/mailer.js'
+import type { PublishedResources } from './web/published-resources.js'
 
 /**
  * What acts, guards and hooks work with: made once, from the options of the plugin. Parts that no
@@ -67,6 +68,8 @@ export interface AuthContext {
   readonly passkeyPaths: PasskeyPaths | null
 
   readonly limits: RateLimits
+  /** The metadata that guards publish. */
+  readonly resources: PublishedResources
   readonly mailer: Mailer | null
   readonly mailTokens: MailTokens | null
 }

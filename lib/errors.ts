@@ -21,6 +21,7 @@ export const ERRORS = {
   account_exists: [409, 'An account with this e-mail already exists; sign in to it the way you did before.'],
   already_linked: [409, 'This identity belongs to another account.'],
   invalid_token: [401, 'The token is missing, expired or not valid.'],
+  insufficient_scope: [403, 'The token lacks a scope that this needs; get a token with it.'],
   unauthenticated: [401, 'Sign in first.'],
   forbidden: [403, 'The signed-in user may not do this.'],
   reauthenticate: [403, 'Sign in again to continue.'],

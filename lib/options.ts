@@ -8,7 +8,7 @@ import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js
 import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
 import { isPath, trustedUrl } from './http/redirects.js'
-import { isSecureUrl } from './http/secure-url.js'
+import { isSecureOrLocal, isSecureUrl } from './http/secure-url.js'
 import { Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import {
@@ -338,14 +338,7 @@ function assertAtRoot (option: string, route: string, prefix: string): void {
 }
 
 function isOrigin (value: unknown): value is string {
-  if (typeof value !== 'string' || value.includes('*') || !URL.canParse(value)) return false
-  const { origin, protocol, hostname } = new URL(value)
-  return origin === value && (protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname)))
-}
-
-/** Whether a host is this machine, as browsers know it without asking (RFC 6761 section 6.3). */
-function isLoopback (hostname: string): boolean {
-  return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+  return isSecureOrLocal(value) && !value.includes('*') && new URL(value).origin === value
 }
 
 function isLocal (value: unknown): value is LocalIdentityProvider {

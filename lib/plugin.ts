@@ -38,6 +38,7 @@ import { setUpRateLimits } from './web/limits.js'
 import { setUpMailLimits } from './web/mail-limits.js'
 import { Mailer } from './web/mailer.js'
 import { documentRoutes } from './web/openapi.js'
+import { PublishedResources } from './web/published-resources.js'
 import { checkRequests, mountNotFound, setUpScope } from './web/scope.js'
 
 declare module 'fastify' {
@@ -122,24 +123,26 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   })
   if (mailer !== null) app.addHook('onClose', async () => mailer.close())
 
-  await mountWellKnown(app, context)
-
   const acts = await actsOf(context)
   await app.register(async scope => {
     const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
-    mountNotFound(scope)
+    mountWellKnown(scope, context)
+    context.resources.mountOn(scope)
     await scope.register(async scope => {
-      checkRequests(scope, context.site)
-      if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)
-      await mountActs(scope, context, acts)
-    })
+      mountNotFound(scope)
+      await scope.register(async scope => {
+        checkRequests(scope, context.site)
+        if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)
+        await mountActs(scope, context, acts)
+      })
+    }, { prefix: given.prefix ?? DEFAULT_PREFIX })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
     const preloadHashing = (): unknown => local?.hasPasswords === true && hashing.preload()
     const preloads = [openStore, preloadHashing, () => context.factors.passkeys?.preload()]
     const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
     afterReady(scope, () => [...preloads, idle, ...compilations])
-  }, { prefix: given.prefix ?? DEFAULT_PREFIX })
+  })
   // Last, so that a failed registration does not keep the store open.
   users.add(app)
 }
@@ -163,6 +166,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
+    resources: new PublishedResources(site.baseUrl),
     mailer
   })
 }

@@ -384,7 +384,7 @@ function kindOf (type: ts.Type): string {
   if ((type.flags & ts.TypeFlags.BooleanLike) !== 0) return checker.typeToString(type)
   if (type.getCallSignatures().length > 0) return 'function'
   const element = checker.isArrayType(type) ? checker.getIndexTypeOfType(type, ts.IndexKind.Number) : undefined
-  if (element !== undefined) return `${kindOf(element)}[]`
+  if (element !== undefined) return `${[...new Set((element.isUnion() ? element.types : [element]).map(kindOf))].join(' or ')}[]`
   return ['ExternalProvider', 'LocalIdentityProvider', 'AuthStore'].find(name => typeOf(name) === type) ?? 'object'
 }
 

@@ -20,6 +20,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   account_exists: 409,
   already_linked: 409,
   invalid_token: 401,
+  insufficient_scope: 403,
   unauthenticated: 401,
   forbidden: 403,
   reauthenticate: 403,

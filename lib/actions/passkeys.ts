@@ -20,7 +20,7 @@ import { pendingSecondFactor } from '../sign-in/second-factor.js'
 import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
 import { CHALLENGE } from '../store/one-time-entries.js'
 import type { Act } from '../web/act.js'
-import { allowCaching } from '../web/answers.js'
+import { allowCaching } from '../web/caching.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
   accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn

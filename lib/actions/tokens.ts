@@ -1,7 +1,8 @@
 import { hasLocal } from '../context.js'
 import { issueToken, verifyToken } from '../current-user/user-tokens.js'
 import type { Act } from '../web/act.js'
-import { allowCaching, answerWithStatus } from '../web/answers.js'
+import { answerWithStatus } from '../web/answers.js'
+import { allowCaching } from '../web/caching.js'
 import { FORM_OR_JSON, type SchemaTypes, operation } from '../web/schema-parts.js'
 
 const issueSchema = operation({

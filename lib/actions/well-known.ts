@@ -1,10 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { OptionsError } from '../errors.js'
-import { allowCaching } from '../web/answers.js'
-import { documentRoutes } from '../web/openapi.js'
+import { allowCaching } from '../web/caching.js'
 import { operation, redirect } from '../web/schema-parts.js'
-import { setUpScope } from '../web/scope.js'
 
 /** Routes at the root of the application. */
 export const CHANGE_PASSWORD = '/.well-known/change-password'
@@ -54,35 +52,29 @@ const metadataSchema = operation({
  * @see https://www.w3.org/TR/change-password-url/
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
-export async function mountWellKnown (app: FastifyInstance, auth: AuthContext): Promise<void> {
+export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void {
   const { changePasswordPage: page, factors: { passkeys } } = auth
-  const isRelated = passkeys?.hasRelatedOrigins === true
-  const context = app.prefix.replace(/\/$/, '')
+  const context = scope.prefix.replace(/\/$/, '')
   const issued = issuerMetadata(auth, context)
-  if (page === null && !isRelated && issued === null) return
-  await app.register(async scope => {
-    await setUpScope(scope, auth)
-    documentRoutes(scope)
-    if (page !== null) {
-      assertFree(scope, CHANGE_PASSWORD, 'pages and changePasswordPage')
-      const options = { schema: changePasswordSchema, exposeHeadRoute: false }
-      scope.get(CHANGE_PASSWORD, options, async (_request, reply) => reply.redirect(page, 302))
-    }
-    if (passkeys !== null && isRelated) {
-      assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
-      const { origin, relatedOrigins } = passkeys.relyingParty
-      const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
-      scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
-    }
-    if (issued !== null) {
-      assertFree(scope, issued.url, 'a signingKey with this issuer')
-      scope.get(issued.url.slice(context.length), {
-        schema: metadataSchema,
-        onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
-        exposeHeadRoute: false
-      }, async () => issued.metadata)
-    }
-  })
+  if (page !== null) {
+    assertFree(scope, CHANGE_PASSWORD, 'pages and changePasswordPage')
+    const options = { schema: changePasswordSchema, exposeHeadRoute: false }
+    scope.get(CHANGE_PASSWORD, options, async (_request, reply) => reply.redirect(page, 302))
+  }
+  if (passkeys?.hasRelatedOrigins === true) {
+    assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
+    const { origin, relatedOrigins } = passkeys.relyingParty
+    const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
+    scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
+  }
+  if (issued !== null) {
+    assertFree(scope, issued.url, 'a signingKey with this issuer')
+    scope.get(issued.url.slice(context.length), {
+      schema: metadataSchema,
+      onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
+      exposeHeadRoute: false
+    }, async () => issued.metadata)
+  }
 }
 
 /** Returns null unless the issuer signs with a key and is a URL of the routes in the context. */

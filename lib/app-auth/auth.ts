@@ -14,10 +14,9 @@ import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/u
 import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
 import { type SignInUrlOptions, signedRequestOf } from '../http/signed-requests.js'
 import {
-  type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
+  type AnyReply, type AnyRequest, type BearerUse, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
-import type { TokenUse } from '../tokens/token-claims.js'
 import { type Cause, checkedUserId } from './users.js'
 import { type Principal, principalOf } from '../session/record.js'
 
@@ -115,13 +114,24 @@ export class Auth extends Authorization {
   readonly requireRecent = (required: RecentProof): Guard => requireRecent(this.#auth, required)
 
   /**
-   * Makes a guard like {@link requireBearer} that accepts only tokens of one purpose or audience.
+   * Makes a guard like {@link requireBearer} that accepts only tokens of one purpose or audience;
+   * with `scopes` it answers 403 `insufficient_scope` to a token that lacks one.
    *
    * @param use `{ purpose }`, `{ audience }` or both, exactly as the token was issued
    * @throws OptionsError when neither is given
-   * @see RFC 8725 section 3.9
+   * @see RFC 8725 section 3.9, RFC 6750 section 3.1, RFC 9728
+   *
+   * @example
+   * ```ts
+   * const requireToken = app.auth.requireBearerFor({
+   *   audience: 'https://app.example/mcp',
+   *   scopes: ['tools:read'],
+   *   metadata: { authorization_servers: ['https://login.example'] },
+   *   verifier
+   * })
+   * ```
    */
-  readonly requireBearerFor = (use: TokenUse): Guard => requireBearerFor(this.#auth, use)
+  readonly requireBearerFor = (use: BearerUse): Guard => requireBearerFor(this.#auth, use)
 
   /**
    * Makes a guard that lets a request pass if one of the guards does. They run in order, and the

@@ -8,11 +8,14 @@ import { type AuthContext, hasFactors } from '../context.js'
 import { currentPrincipal, currentStatus } from '../current-user/current.js'
 import { factorsOfUser, methodsOf } from '../current-user/methods.js'
 import { isRecent } from '../current-user/recent.js'
-import { authTimeOf, verifyToken } from '../current-user/user-tokens.js'
+import { authTimeOf, verifyToken, verifyTokenFor } from '../current-user/user-tokens.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
-import type { LocalIdentityProvider } from '../local-identity-provider.js'
-import { type TokenClaims, type TokenUse, assertUse } from '../tokens/token-claims.js'
+import {
+  type ChecksOf, anything, boolean, checkedOptions, hasMethods, listOf, mustBe, optional
+} from '../option-checks.js'
+import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } from '../tokens/token-claims.js'
+import type { TokenVerifier } from '../tokens/token-verifier.js'
+import type { ResourceMetadata } from '../tokens/resource-metadata.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
 import type { AccountStatus } from '../accounts/account.js'
 
@@ -168,18 +171,55 @@ function isWithin (at: number, within: number): boolean {
   return within === Infinity || isRecent(at, within)
 }
 
+/** What a token must be for, so that the guard `requireBearerFor` lets it pass. */
+export interface BearerUse extends TokenUse {
+  /** The scopes that a token must have, in its claim `scope` (RFC 9068) or `scp`. */
+  scopes?: readonly string[]
+  /**
+   * Says in the challenge where the metadata are by which clients find the authorization server,
+   * and publishes them. The audience is then the URL of the resource.
+   *
+   * @see RFC 9728
+   */
+  metadata?: ResourceMetadata
+  /** Verifies the tokens, in place of the option `local`: a {@link TokenVerifier}. */
+  verifier?: Pick<TokenVerifier, 'verify'>
+}
+
+/** RFC 6749 section 3.3 */
+const SCOPE = /^[!#-[\]-~]+$/
+
+const BEARER_USE = {
+  purpose: anything,
+  audience: anything,
+  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
+    typeof scope === 'string' && SCOPE.test(scope)), []),
+  metadata: anything,
+  verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
+} satisfies ChecksOf<BearerUse>
+
 /** See {@link Auth.requireBearer}. */
 export function requireBearer (auth: AuthContext): Guard {
-  return bearerGuard(auth, async (_local, token) => verifyToken(auth, token))
+  return bearerGuard(async token => verifyToken(auth, token))
 }
 
 /** See {@link Auth.requireBearerFor}. */
-export function requireBearerFor (auth: AuthContext, use: TokenUse): Guard {
+export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard {
+  const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
+  const use: TokenUse = Object.fromEntries(['purpose', 'audience']
+    .filter(name => Object.hasOwn(required, name)).map(name => [name, Reflect.get(required, name)]))
   assertUse(use)
   if (Object.keys(use).length === 0) {
     throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
   }
-  return bearerGuard(auth, async (local, token) => local.verifyIdToken(token, use))
+  const { metadata } = required
+  const challenge = metadata === undefined ? {} : { resource_metadata: auth.resources.publish(use, scopes, metadata) }
+  return bearerGuard(async token => {
+    const claims = await (verifier?.verify(token) ?? verifyTokenFor(auth, token, use))
+    // A verifier may have been made for another audience.
+    assertUsable(claims, use)
+    return claims
+  }, scopes, challenge)
 }
 
 /** See {@link Auth.anyOf}. */
@@ -224,17 +264,23 @@ function isRefusal (error: unknown): boolean {
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
 }
 
+/** @param challenge further parameters of `WWW-Authenticate` */
 function bearerGuard (
-  { local }: AuthContext, verify: (local: LocalIdentityProvider, token: string) => Promise<TokenClaims>
+  verify: (token: string) => Promise<TokenClaims>, scopes: readonly string[] = [], challenge = {}
 ): Guard {
+  const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
+    .map(([name, value]) => `, ${name}="${value}"`).join('')
   return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
     try {
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
-      if (token === undefined || local === null) throw new AuthError('invalid_token')
-      request.token = await verify(local, token)
+      if (token === undefined) throw new AuthError('invalid_token')
+      const claims = await verify(token)
+      const granted = scopesOf(claims)
+      if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
+      request.token = claims
     } catch (error) {
-      if (error instanceof AuthError && error.code === 'invalid_token') {
-        reply.header('WWW-Authenticate', 'Bearer error="invalid_token"')
+      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
+        reply.header('WWW-Authenticate', `Bearer error="${error.code}"${parameters}`)
       }
       throw error
     }

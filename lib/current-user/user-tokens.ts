@@ -3,7 +3,7 @@ import { amrOf, secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type AuthContext, needed } from '../context.js'
 import { AuthError } from '../errors.js'
-import type { TokenClaims } from '../tokens/token-claims.js'
+import type { TokenClaims, TokenUse } from '../tokens/token-claims.js'
 import { withoutReservedClaims } from '../tokens/token-issuer.js'
 import { currentRecord } from './current.js'
 
@@ -42,6 +42,14 @@ export async function issueToken (auth: AuthContext, request: FastifyRequest): P
   })
 }
 
+/** Verifies a token of this use; without the option `local` none is valid. */
+export async function verifyTokenFor (
+  { local }: Pick<AuthContext, 'local'>, token: string, use: TokenUse = {}
+): Promise<TokenClaims> {
+  if (local === null) throw new AuthError('invalid_token')
+  return local.verifyIdToken(token, use)
+}
+
 /**
  * Verifies a token without a purpose or audience and refuses that of a user who was deleted, or
  * whose sessions were ended since it was issued. A subject that is not a user id, such as the name
@@ -50,7 +58,7 @@ export async function issueToken (auth: AuthContext, request: FastifyRequest): P
 export async function verifyToken (
   { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
 ): Promise<TokenClaims> {
-  const claims = await needed(local, 'local').verifyIdToken(token)
+  const claims = await verifyTokenFor({ local }, token)
   const { sub, iat, [GENERATION]: generation } = claims
   if (!isUserId(sub)) return claims
   const status = await accounts.status(sub)

@@ -7,6 +7,16 @@ export function secureUrl (allowInsecureRequests: boolean): Check<string> {
   (value): value is string => isSecureUrl(value, allowInsecureRequests))
 }
 
+/** Whether a value is an https: URL, or an http: URL of this machine. */
+export function isSecureOrLocal (value: unknown): value is string {
+  return isSecureUrl(value, true) && (value.startsWith('https:') || isLoopback(new URL(value).hostname))
+}
+
+/** Whether a host is this machine, as browsers know it without asking (RFC 6761 section 6.3). */
+function isLoopback (hostname: string): boolean {
+  return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
+}
+
 /** Whether requests and browsers may be sent to a URL: http: only where that is allowed. */
 export function isSecureUrl (value: unknown, allowInsecureRequests: boolean): value is string {
   if (typeof value !== 'string' || !URL.canParse(value)) return false

@@ -15,11 +15,14 @@ import type { TokenKeys } from './token-keys.js'
 export interface Trust {
   readonly issuer: string
   readonly algorithms: readonly string[]
+  /** Whether the header may have the type of access tokens (RFC 9068), and name a certificate. */
+  readonly takesAccessTokens?: boolean
   /** Each key is tried, whatever `kid` the token names. */
   readonly keys: ReadonlyArray<webcrypto.CryptoKey | JWTVerifyGetKey>
 }
 
 const JWT_TYPE = /^(?:application\/)?jwt$/i
+const ACCESS_TOKEN_TYPE = /^(?:application\/)?(?:at\+)?jwt$/i
 
 /** Matches the strings of a JSON text; a string before a colon is a name. */
 const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
@@ -71,7 +74,7 @@ export function publishedKeys (url: URL): JWTVerifyGetKey {
 
 /** Returns null both for a token of another key and for an invalid one: no error says which. */
 async function claimsBy (
-  key: Trust['keys'][number], token: string, { issuer, algorithms }: Omit<Trust, 'keys'>
+  key: Trust['keys'][number], token: string, { issuer, algorithms, takesAccessTokens = false }: Omit<Trust, 'keys'>
 ): Promise<TokenClaims | null> {
   try {
     const { payload, protectedHeader } = await jwtVerify(token, key, {
@@ -80,7 +83,11 @@ async function claimsBy (
       requiredClaims: ['exp', 'iat', 'sub'],
       clockTolerance: CLOCK_TOLERANCE
     })
-    return isPlainHeader(protectedHeader) && isTokenClaims(payload) && hasUniqueNames(token, payload) ? payload : null
+    const { x5t, ...header } = protectedHeader
+    const isExpected = takesAccessTokens
+      ? isPlainHeader(header, ACCESS_TOKEN_TYPE)
+      : isPlainHeader(protectedHeader, JWT_TYPE)
+    return isExpected && isTokenClaims(payload) && hasUniqueNames(token, payload) ? payload : null
   } catch (error) {
     if (error instanceof AuthError) throw error
     return null
@@ -91,8 +98,8 @@ async function claimsBy (
  * Another parameter of the header could change the meaning of the token, and another type means
  * another kind of token (RFC 8725 section 3.11).
  */
-function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderParameters): boolean {
-  return Object.keys(others).length === 0 && typeof typ === 'string' && JWT_TYPE.test(typ) && typeof kid === 'string'
+function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderParameters, type: RegExp): boolean {
+  return Object.keys(others).length === 0 && typeof typ === 'string' && type.test(typ) && typeof kid === 'string'
 }
 
 /** Decoders ignore padding and the last bits. */

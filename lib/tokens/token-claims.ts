@@ -22,8 +22,8 @@ export interface TokenClaims {
   exp: number
   /** A UUID, unique to each token of `issueIdToken`; tokens of another library may lack it. */
   jti?: string
-  /** The recipient, where the token was issued for one. */
-  aud?: string
+  /** The recipient, where the token was issued for one; authorization servers may name several. */
+  aud?: string | string[]
   /** What the token is for, where it was issued for one purpose. */
   purpose?: string
   [claim: string]: JsonValue | undefined
@@ -62,5 +62,15 @@ export function isTokenClaims (claims: unknown): claims is TokenClaims {
 export function assertUsable ({ iat, nbf = iat, exp, purpose, aud }: TokenClaims, use: TokenUse): void {
   const now = Date.now() / 1000
   const isCurrent = Math.max(iat, Number(nbf)) <= now + CLOCK_TOLERANCE && now < exp
-  if (!isCurrent || purpose !== use.purpose || aud !== use.audience) throw new AuthError('invalid_token')
+  if (!isCurrent || purpose !== use.purpose || !isFor(aud, use.audience)) throw new AuthError('invalid_token')
+}
+
+/** Whether a token is for an audience, or without one for no audience (RFC 7519 section 4.1.3). */
+export function isFor (aud: TokenClaims['aud'], audience: string | undefined): boolean {
+  return aud === audience || (Array.isArray(aud) && audience !== undefined && aud.includes(audience))
+}
+
+/** The scopes of an access token: `scope` as in RFC 9068, or the `scp` of some servers. */
+export function scopesOf ({ scope, scp = scope }: TokenClaims): unknown[] {
+  return Array.isArray(scp) ? scp : String(scp).split(' ')
 }

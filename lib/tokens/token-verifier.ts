@@ -2,7 +2,7 @@ import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../base/once.js'
 import { secureUrl } from '../http/secure-url.js'
-import { type ChecksOf, anything, boolean, checkedOptions, mustBe, optional, text } from '../option-checks.js'
+import { type ChecksOf, anything, boolean, checkedOptions, listOf, mustBe, optional, text } from '../option-checks.js'
 import { type TokenClaims, type TokenUse, assertUsable } from './token-claims.js'
 import { type Jwk, KEY_PAIR_ALGORITHMS, verifyingKeysOf } from './token-keys.js'
 
@@ -16,21 +16,31 @@ export interface TokenVerifierOptions {
   keys?: readonly Jwk[] | undefined
   /** The audience that tokens must be issued for; without it, tokens must have no audience. */
   audience?: string | undefined
+  /**
+   * The algorithms of tokens that an authorization server issues, such as `['RS256']`; default
+   * ES256 and EdDSA, those of a `signingKey`.
+   */
+  algorithms?: ReadonlyArray<typeof ALGORITHMS[number]> | undefined
   /** Permits plain http for `jwksUrl`, for development servers on this machine; default false. */
   allowInsecureRequests?: boolean | undefined
 }
+
+const ALGORITHMS = ['ES256', 'EdDSA', 'RS256', 'PS256'] as const
 
 const OPTIONS = {
   issuer: mustBe('the issuer of the tokens, a non-empty string', isText),
   jwksUrl: anything,
   keys: optional(verifyingKeysOf, null),
   audience: optional(text),
+  algorithms: optional(listOf(`a list of ${ALGORITHMS.join(', ')}`, (name): name is typeof ALGORITHMS[number] =>
+    ALGORITHMS.some(known => known === name)), null),
   allowInsecureRequests: optional(boolean, false)
 } satisfies ChecksOf<TokenVerifierOptions>
 
 /**
  * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`, for services that
- * must not issue tokens: needs only public keys, and no session, store or Fastify.
+ * must not issue tokens: needs only public keys, and no session, store or Fastify. With
+ * `algorithms` it verifies the access tokens of an authorization server.
  *
  * @example
  * ```ts
@@ -49,7 +59,7 @@ export class TokenVerifier {
    * @throws OptionsError naming the option
    */
   constructor (options: TokenVerifierOptions) {
-    const { issuer, jwksUrl, keys, audience, allowInsecureRequests } =
+    const { issuer, jwksUrl, keys, audience, algorithms: named, allowInsecureRequests } =
       checkedOptions('TokenVerifier', options, OPTIONS, '{ issuer, jwksUrl }')
     if ((jwksUrl === undefined) === (keys === null)) {
       throw new OptionsError(
@@ -58,15 +68,18 @@ export class TokenVerifier {
     const source = keys ?? secureUrl(allowInsecureRequests)(jwksUrl, 'TokenVerifier: jwksUrl')
 
     this.#use = audience === undefined ? {} : { audience }
+    const algorithms = named ?? KEY_PAIR_ALGORITHMS
     this.#claimsOf = new Once(async () => {
       const { publishedKeys, verifiedClaims } = await import('./jwt.js')
       const verifying = typeof source === 'string' ? [publishedKeys(new URL(source))] : source
-      return token => verifiedClaims(token, { issuer, algorithms: KEY_PAIR_ALGORITHMS, keys: verifying })
+      return token => verifiedClaims(token, {
+        issuer, algorithms, keys: verifying, takesAccessTokens: named !== null
+      })
     })
   }
 
   /**
-   * Verifies a JWT (ES256 or EdDSA): signature, issuer, times and audience. Refuses a token that
+   * Verifies a JWT: signature, issuer, times and audience. Refuses a token that
    * was issued for a purpose.
    *
    * @param token in the compact serialization, at most 16384 characters

@@ -52,11 +52,6 @@ export function answerWithStatus (error: Error, request: FastifyRequest, reply: 
   return answerFailure(request, reply, error, { page: null })
 }
 
-/** Lets caches keep an answer, but no error and no response that sets the cookie of a session. */
-export function allowCaching (reply: FastifyReply, cacheControl: string): void {
-  if (reply.statusCode === 200 && !reply.hasHeader('Set-Cookie')) reply.header('Cache-Control', cacheControl)
-}
-
 /** Logs a failure, tells the client when to try again, and returns it as an error with a code. */
 export function recordFailure (
   request: FastifyRequest, reply: FastifyReply, failure: unknown, signInAt?: string

@@ -452,7 +452,7 @@ t.test('attack 51: a purpose that a client writes into a token is refused', asyn
   const { app, good } = await start(t)
   const uses = [
     { purpose: ['invitation'] },
-    { aud: ['reports'] },
+    { aud: ['others', 'reports/'] },
     { purpose: 'invitation', aud: 'reports' },
     { purpose: 'Invitation' },
     { purpose: 'invitation ' },

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { SignJWT, generateKeyPair } from 'jose'
+import { SignJWT, exportJWK, generateKeyPair } from 'jose'
 import t, { type Test } from 'tap'
 import { LocalIdentityProvider, TokenVerifier, type TokenVerifierOptions } from '../../lib/index.js'
 import type { Jwk } from '../../lib/tokens/token-keys.js'
@@ -158,13 +158,14 @@ const MISTAKES: Array<[what: string, options: unknown, message: RegExp]> = [
   [
     'a secret',
     { issuer: ISSUER, secret: 'the secret of the issuer, 32 and more' },
-    /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, allowInsecureRequests$/
+    /^TokenVerifier has no option "secret"; expected one of issuer, jwksUrl, keys, audience, algorithms, allowInsecureRequests$/
   ],
   [
     'a permission that is a text',
     { issuer: ISSUER, jwksUrl: JWKS_URL, allowInsecureRequests: 'yes' },
     /^TokenVerifier: allowInsecureRequests must be true or false$/
   ],
+  ['an algorithm of secrets', { issuer: ISSUER, keys: KEYS, algorithms: ['HS256'] }, /^TokenVerifier: algorithms must be a list of ES256, EdDSA, RS256, PS256$/],
   ['no key', { issuer: ISSUER, keys: [] }, /^TokenVerifier: keys must be a list of public JWKs/],
   ['a JWK Set', { issuer: ISSUER, keys: { keys: KEYS } }, /^TokenVerifier: keys must be a list of public JWKs/],
   [
@@ -186,3 +187,26 @@ for (const [what, options, message] of MISTAKES) {
     t.throws(() => new TokenVerifier(options as TokenVerifierOptions), { name: 'OptionsError', message })
   })
 }
+
+t.test('access tokens of an authorization server are verified with the algorithms that are named', async t => {
+  const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const { url } = await keyServer(t, () => ({ body: { keys: [{ ...jwk, kid: 'k' }] } }))
+  const jwk = await exportJWK(publicKey)
+  const now = Math.floor(Date.now() / 1000)
+  const tokenOf = async (claims = {}, header = {}) => new SignJWT({ iss: ISSUER, sub: 'ada', iat: now, exp: now + 60, aud: 'reports', ...claims })
+    .setProtectedHeader({ alg: 'RS256', kid: 'k', ...header }).sign(privateKey)
+  const options = { issuer: ISSUER, jwksUrl: url, audience: 'reports', allowInsecureRequests: true }
+  const verifier = new TokenVerifier({ ...options, algorithms: ['RS256'] })
+
+  t.match(await verifier.verify(await tokenOf({ scope: 'all' }, { typ: 'at+jwt' })), { sub: 'ada', scope: 'all' })
+  t.match(await verifier.verify(await tokenOf({ aud: ['others', 'reports'] }, { typ: 'application/at+jwt', x5t: 'thumbprint' })), { aud: ['others', 'reports'] })
+  t.match(await verifier.verify(await tokenOf()), { sub: 'ada' }, 'some servers give no type')
+
+  for (const [claims, header] of [
+    [{ aud: ['others'] }, {}], [{ aud: 'others' }, {}], [{ aud: [] }, {}], [{ aud: undefined }, {}], [{ iss: 'https://other.example' }, {}],
+    [{ exp: now - 1 }, {}], [{ sub: undefined }, {}], [{}, { typ: 'logout+jwt' }], [{}, { typ: 'at' }], [{}, { jku: url }], [{}, { x5c: ['MIIB'] }]
+  ]) await t.rejects(verifier.verify(await tokenOf(claims, header)), INVALID, JSON.stringify([claims, header]))
+  for (const other of [new TokenVerifier(options), new TokenVerifier({ ...options, algorithms: ['PS256', 'ES256'] })]) {
+    await t.rejects(other.verify(await tokenOf()), INVALID)
+  }
+})

@@ -2,7 +2,7 @@ import Fastify, {
   type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply,
   type FastifyRequest, type FastifyTypeProvider
 } from 'fastify'
-import authPlugin, { type Guard, type Principal, type TokenClaims } from 'fastify-svc-auth'
+import authPlugin, { type Guard, type Principal, type TokenClaims, TokenVerifier } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { AnyReply, AnyRequest, RecentProof, RequiredClaims } from '../../lib/app-auth/guards.js'
@@ -50,6 +50,16 @@ describe('what a guard is made for', () => {
     expect(auth.requireBearerFor).type.not.toBeCallableWith({ purpos: 'invitation' })
   })
 
+  test('requireBearerFor takes scopes, the metadata of a resource and what verifies its tokens', () => {
+    const metadata = { authorization_servers: ['https://login.example'] }
+    const verifier = new TokenVerifier({ issuer: 'https://login.example', keys: [], algorithms: ['RS256'] })
+    expect(auth.requireBearerFor).type.toBeCallableWith({ audience: 'https://app.example/mcp', scopes: ['read'], metadata, verifier })
+    expect(auth.requireBearerFor).type.not.toBeCallableWith({ audience: 'billing', scopes: 'read' })
+    expect(auth.requireBearerFor).type.not.toBeCallableWith({ audience: 'billing', metadata: {} })
+    expect(TokenVerifier).type.not.toBeConstructableWith({ issuer: 'https://login.example', keys: [], algorithms: ['HS256'] })
+    expect<TokenClaims['aud']>().type.toBe<string | string[] | undefined>()
+  })
+
   test('requireRecent takes a number of seconds, and whether a second factor is needed', () => {
     expect<RecentProof>().type.toBe<{ within: number, secondFactor?: boolean }>()
     expect(auth.requireRecent({ within: 600 })).type.toBe<Guard>()
@@ -76,7 +86,7 @@ describe('what a guard is made for', () => {
 
   test('a guard that is made by a function is not one itself', () => {
     expect(() => app.get('/', { preHandler: auth.requireClaims }, async () => '')).type.toRaiseError("'(required: RequiredClaims) => Guard' is not assignable")
-    expect(() => app.get('/', { preHandler: auth.requireBearerFor }, async () => '')).type.toRaiseError("'(use: TokenUse) => Guard' is not assignable")
+    expect(() => app.get('/', { preHandler: auth.requireBearerFor }, async () => '')).type.toRaiseError("'(use: BearerUse) => Guard' is not assignable")
   })
 })
 
