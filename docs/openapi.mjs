@@ -37,7 +37,7 @@ async function documentOf (local) {
     session: { secret: randomBytes(32).toString('hex'), remember: { days: 30 } },
     pages: new Pages({ name: 'Application' }),
     secondFactor: new SecondFactor({ issuer: 'Application' }),
-    passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'] })
+    passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true })
   })
   await app.ready()
   const document = JSON.parse(JSON.stringify(app.swagger()), anyMember)

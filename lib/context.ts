@@ -61,6 +61,8 @@ export interface AuthContext {
   readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
   /** As browsers see it. */
   readonly changePasswordPage: string | null
+  /** The URL of the page on which users add and remove passkeys; null for none. */
+  readonly passkeysPage: string | null
   /** How pages of the plugin, of steps and of links look. */
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
@@ -109,6 +111,11 @@ export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): bo
 
 export function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
   return passkeys !== null
+}
+
+/** Whether the sign-in page lets browsers make passkeys by themselves. */
+export function createsPasskeys ({ hasPages, factors: { passkeys } }: AuthContext): boolean {
+  return hasPages && passkeys?.relyingParty.createOnSignIn === true
 }
 
 export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>): boolean {

@@ -195,6 +195,7 @@ export function resolveOptions (
     options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
+  const hasPasskeysAtRoot = given.passkeys !== null && isAtRoot(context)
   const layout = given.pages?.look.redirectingTo(site.trustedOrigins) ?? null
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
@@ -209,6 +210,7 @@ export function resolveOptions (
     local,
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
+    passkeysPage: hasPasskeysAtRoot ? pages.secondFactorPage ?? routePath(layout, 'pages/factors') : null,
     onDelete,
     onLink,
     onSignIn,

@@ -52,7 +52,7 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
     session: { secret: SESSION_SECRET, remember: { days: 30 } },
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
-    passkeys: new Passkeys({ name: 'Shop', relatedOrigins: ['https://other.example'] })
+    passkeys: new Passkeys({ name: 'Shop', relatedOrigins: ['https://other.example'], createOnSignIn: true })
   })
   await app.listen({ host: 'localhost', port })
   return baseUrl

@@ -67,7 +67,7 @@ export async function mountApp (
       required: ({ principal }) => principal.claims.role === 'admin',
       trustedBrowser: { days: 30 }
     }),
-    passkeys: new Passkeys({ name: 'fastify-svc-auth' }),
+    passkeys: new Passkeys({ name: 'fastify-svc-auth', createOnSignIn: true }),
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',

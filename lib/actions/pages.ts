@@ -3,6 +3,7 @@ import type { Act } from '../web/act.js'
 import { removeMethod, rename } from './account.js'
 import { account } from './pages/account.js'
 import { confirm } from './pages/confirm.js'
+import { createPasskey } from './pages/create-passkey.js'
 import { factors } from './pages/factors.js'
 import { forgotPassword, linkSent } from './pages/forgot-password.js'
 import { register } from './pages/register.js'
@@ -10,5 +11,5 @@ import { signIn } from './pages/sign-in.js'
 
 /** The pages and what users do on that of their account, in the order of the document. */
 export const PAGE_ACTS: readonly Act[] = [
-  signIn, register, forgotPassword, linkSent, confirm, account, factors, rename, removeMethod
+  signIn, register, forgotPassword, linkSent, confirm, account, factors, createPasskey, rename, removeMethod
 ]

@@ -65,7 +65,10 @@ export const beginCeremony = form({
   description: 'The challenge works once, in this session, for five minutes.',
   user: 'signed-in-or-not',
   fields: {
-    for: { type: 'string', enum: ['register', 'login', 'factor'], description: 'What the passkey is for' }, lost
+    for: {
+      type: 'string', enum: ['register', 'create', 'login', 'factor'], description: 'What the passkey is for'
+    },
+    lost
   },
   required: ['for'],
   answers: {
@@ -110,10 +113,10 @@ export const registerPasskey = form({
       cause: new Error('another process requires a second factor: set the option secondFactor in all processes')
     })
   }
-  const response = await takeChallenge(request, counted, 'register')
+  const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const passkey = await needed(auth.factors.passkeys, 'passkeys')
-    .verifyRegistration(response, { challenge: response.challenge, name })
+    .verifyRegistration(response, { challenge: response.challenge, name, isSilent: response.ceremony === 'create' })
   await addFactor(auth, form, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
     // In place of passkeys that were lost: sessions of who has found them end.
@@ -247,10 +250,17 @@ async function begun (
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()
-  const isAdded = ceremony === 'register'
-  const user = isAdded ? await addingUser(auth, form, isLost) : await provingUser(auth, form.request)
-  const own = passkeysIn(await auth.accounts.factors(user.userId))
-  return isAdded ? passkeys.registrationOptions(user, own) : passkeys.factorOptions(own)
+  if (ceremony === 'factor') {
+    const user = await provingUser(auth, form.request)
+    return passkeys.factorOptions(passkeysIn(await auth.accounts.factors(user.userId)))
+  }
+  const isSilent = ceremony === 'create'
+  // A sign-in that waits for a factor is finished by one that the user has chosen.
+  if (isSilent && !(passkeys.relyingParty.createOnSignIn && await currentPrincipal(auth, form.request) !== null)) {
+    throw new AuthError('invalid_state')
+  }
+  const user = await addingUser(auth, form, isLost)
+  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
 /** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */

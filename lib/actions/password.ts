@@ -1,6 +1,6 @@
 import { type Credential, isBlocked } from '../accounts/account.js'
 import { audit, noteSubject } from '../audit.js'
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../context.js'
+import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
@@ -9,13 +9,18 @@ import { sendVerification } from '../mails/mail-links.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
-import type { Act } from '../web/act.js'
+import { type Act, pathOf } from '../web/act.js'
 import { type Form, form, signedInAs } from '../web/form.js'
 import {
   NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword
 } from '../web/password-forms.js'
-import { isChecked, remember, signedIn } from '../web/schema-parts.js'
+import { checkbox, isChecked, remember, signedIn } from '../web/schema-parts.js'
 import { register, registerUnconfirmed } from './registration.js'
+
+const createPasskey = {
+  ...checkbox,
+  description: 'Whether the browser can make a passkey by itself: the script of the sign-in page says so'
+} as const
 
 /**
  * Signs a user in by e-mail and password. A wrong password and an unknown e-mail are refused alike;
@@ -26,7 +31,7 @@ export const login = form({
   when: hasPasswords,
   summary: 'Sign in with e-mail and password',
   user: 'anyone',
-  fields: { email, password, remember },
+  fields: { email, password, remember, createPasskey },
   required: ['email', 'password'],
   allowsExtraFields: true,
   answers: { 200: signedIn },
@@ -34,7 +39,7 @@ export const login = form({
   hashes: true,
   isSignInAttempt: true
 }, async (auth, form) => {
-  const { request, fields: { email, password, remember } } = form
+  const { request, fields: { email, password, remember, createPasskey, next } } = form
   const { accounts, limits, local } = auth
   // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
   const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
@@ -52,9 +57,12 @@ export const login = form({
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
-  return signedInAs(await signIn(auth, request, {
+  const answer = signedInAs(await signIn(auth, request, {
     ...written(user), identity, method: 'password', remember: isChecked(remember)
   }))
+  if (!isChecked(createPasskey) || !createsPasskeys(auth) || user.factors !== undefined) return answer
+  const query = { next: auth.pages.afterSuccess(request, next) }
+  return { ...answer, page: pathOf(auth, 'pages/create-passkey'), query }
 })
 
 /** Authenticates the signed-in user again, by their password; with factors, another act does. */

@@ -7,6 +7,7 @@ import { operation, redirect } from '../web/schema-parts.js'
 /** Routes at the root of the application. */
 export const CHANGE_PASSWORD = '/.well-known/change-password'
 export const RELATED_ORIGINS = '/.well-known/webauthn'
+const PASSKEY_ENDPOINTS = '/.well-known/passkey-endpoints'
 const METADATA = '/.well-known/openid-configuration'
 
 /** What is no pattern of a route. */
@@ -35,6 +36,21 @@ const relatedOriginsSchema = operation({
   }
 })
 
+const passkeyEndpointsSchema = operation({
+  summary: 'Find the page on which users add and remove passkeys',
+  description: 'For password managers.',
+  operationId: 'authPasskeyEndpoints',
+  user: 'anyone',
+  answers: {
+    200: {
+      type: 'object',
+      description: 'The URL of the page',
+      required: ['enroll', 'manage'],
+      properties: { enroll: { type: 'string', format: 'uri' }, manage: { type: 'string', format: 'uri' } }
+    }
+  }
+})
+
 const metadataSchema = operation({
   summary: 'The issuer of tokens, and where its public keys are',
   description: 'Of OpenID Connect Discovery 1.0 what verifiers read: there is no authorization server.',
@@ -45,15 +61,16 @@ const metadataSchema = operation({
 
 /**
  * Mounts what password managers and browsers look for at the root of the application, whatever the
- * prefix: the page for changing the password, the origins whose pages may use the passkeys; and
- * below the issuer of tokens its metadata.
+ * prefix: the pages for changing the password and for passkeys, the origins whose pages may use the
+ * passkeys; and below the issuer of tokens its metadata.
  *
  * @see OpenID Connect Discovery 1.0 section 4
  * @see https://www.w3.org/TR/change-password-url/
+ * @see https://www.w3.org/TR/passkey-endpoints/
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
 export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void {
-  const { changePasswordPage: page, factors: { passkeys } } = auth
+  const { changePasswordPage: page, passkeysPage, factors: { passkeys }, site: { baseUrl } } = auth
   const context = scope.prefix.replace(/\/$/, '')
   const issued = issuerMetadata(auth, context)
   if (page !== null) {
@@ -66,6 +83,12 @@ export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void
     const { origin, relatedOrigins } = passkeys.relyingParty
     const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
     scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
+  }
+  if (passkeysPage !== null && baseUrl !== null) {
+    assertFree(scope, PASSKEY_ENDPOINTS, 'passkeys')
+    const { href } = new URL(passkeysPage, baseUrl)
+    const options = { schema: passkeyEndpointsSchema, exposeHeadRoute: false }
+    scope.get(PASSKEY_ENDPOINTS, options, async () => ({ enroll: href, manage: href }))
   }
   if (issued !== null) {
     assertFree(scope, issued.url, 'a signingKey with this issuer')

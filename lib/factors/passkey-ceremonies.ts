@@ -15,6 +15,8 @@ export interface RelyingParty {
   readonly origin: string
   /** Origins of other domains whose pages may use the passkeys. */
   readonly relatedOrigins: readonly string[]
+  /** Whether browsers make passkeys by themselves after a sign-in by password. */
+  readonly createOnSignIn: boolean
 }
 
 /** What a browser needs to begin a ceremony. */
@@ -99,15 +101,23 @@ export class PasskeyCeremonies {
     return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
 
-  /** Returns the options for a new passkey, on an authenticator that has none of the user's. */
-  registrationOptions (user: Pick<User, 'userId' | 'email' | 'name'>, exclude: readonly Factor[]): CeremonyOptions {
+  /**
+   * Returns the options for a new passkey, on an authenticator that has none of the user's.
+   *
+   * @param isSilent whether the browser makes it by itself: then nobody is there to verify
+   */
+  registrationOptions (
+    user: Pick<User, 'userId' | 'email' | 'name'>, exclude: readonly Factor[], isSilent = false
+  ): CeremonyOptions {
     const { userId: id, name, displayName } = this.userDetails(user)
     return ceremony({
       rp: { id: this.relyingParty.rpId, name: this.relyingParty.name },
       user: { id, name, displayName },
       pubKeyCredParams: ALGORITHMS.map(alg => ({ type: 'public-key', alg })),
       excludeCredentials: exclude.map(descriptorOf),
-      authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+      authenticatorSelection: {
+        residentKey: 'required', requireResidentKey: true, userVerification: isSilent ? 'preferred' : 'required'
+      },
       attestation: 'none'
     })
   }
@@ -128,11 +138,13 @@ export class PasskeyCeremonies {
    * manufacturer vouches for it, is neither asked for nor read: certificates would name addresses
    * for this server to ask.
    *
+   * @param expected `isSilent`: whether the browser may have made it by itself
    * @throws AuthError `invalid`, with the reason as `cause`; `invalid_request` for a name that
    *   cannot be stored
    */
   async verifyRegistration (
-    response: PasskeyResponse, { challenge, name }: { challenge: string, name: string | null }
+    response: PasskeyResponse,
+    { challenge, name, isSilent = false }: { challenge: string, name: string | null, isSilent?: boolean }
   ): Promise<Factor> {
     const { verifyRegistrationResponse, verifySignature, decodeAttestationObject, isoCBOR } = await library.done()
     const now = Date.now()
@@ -145,11 +157,12 @@ export class PasskeyCeremonies {
       const { verified, registrationInfo } = await verifyRegistrationResponse({
         response: { ...credentialOf(id), response: { clientDataJSON, attestationObject } },
         ...this.#expected,
+        ...(isSilent && { requireUserPresence: false, requireUserVerification: false }),
         expectedChallenge: challenge,
         supportedAlgorithmIDs: ALGORITHMS
       })
       assert(verified, 'the attestation object is not valid')
-      const { credential, credentialDeviceType, credentialBackedUp: backedUp } = registrationInfo
+      const { credential, credentialDeviceType, credentialBackedUp: backedUp, userVerified } = registrationInfo
       assert(credential.id === id, 'the id is not that of the credential in the authenticator data')
       // WebAuthn Level 3 section 7.1
       assert(bytesOf(id).length <= 1023, 'the credential id has more than 1023 bytes')
@@ -159,7 +172,7 @@ export class PasskeyCeremonies {
       await verifySignature({ credentialPublicKey: key, data: key, signature: NO_SIGNATURE })
       const backupEligible = credentialDeviceType === 'multiDevice'
       const publicKey = base64url(key)
-      const data = { publicKey, transports: transportsOf(fields), backupEligible, backedUp }
+      const data = { publicKey, transports: transportsOf(fields), backupEligible, backedUp, userVerified }
       return { id, kind: 'passkey', name: shownName, secret: null, data, counter, createdAt: now, usedAt: null }
     })
   }

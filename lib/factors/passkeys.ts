@@ -1,6 +1,6 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { type Checked, type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
+import { type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
 import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
 import { PasskeyCeremonies } from './passkey-ceremonies.js'
@@ -23,12 +23,20 @@ export interface PasskeysOptions {
    * @see WebAuthn Level 3 section 5.11 (related origin requests)
    */
   relatedOrigins?: readonly string[] | undefined
+  /**
+   * Whether the browser makes a passkey by itself after a sign-in with a saved password on the
+   * plugin's page, where it supports that, for a user without a factor. Default false.
+   *
+   * @see WebAuthn Level 3 section 5.1.3 (conditional mediation)
+   */
+  createOnSignIn?: boolean | undefined
 }
 
 const OPTIONS = {
   name: mustBe("the name of the application, such as 'Shop'", isText),
   rpId: optional(mustBe('a domain, such as app.example', isText), null),
-  relatedOrigins: optional(listOf("a list of origins, such as ['https://app.test']", isText), [])
+  relatedOrigins: optional(listOf("a list of origins, such as ['https://app.test']", isText), []),
+  createOnSignIn: optional(boolean, false)
 } satisfies ChecksOf<PasskeysOptions>
 
 /**
@@ -79,7 +87,7 @@ export class Passkeys {
       throw new OptionsError('baseUrl must be an https: URL with a host name, or on this machine http://localhost, ' +
         'with passkeys: browsers have none for http: and for IP addresses')
     }
-    const { name, relatedOrigins } = this.#options
+    const { name, relatedOrigins, createOnSignIn } = this.#options
     const rpId = this.#options.rpId ?? hostname
     // Browsers know all domains that are of no single owner, such as co.uk, and refuse them.
     if (rpId !== hostname && !(hostname.endsWith(`.${rpId}`) && rpId.includes('.'))) {
@@ -91,6 +99,6 @@ export class Passkeys {
       throw new OptionsError(`Passkeys: relatedOrigins has ${unknown}, which must be in trustedOrigins as well: ` +
         'its pages may sign users in')
     }
-    return new PasskeyCeremonies({ name, rpId, origin, relatedOrigins })
+    return new PasskeyCeremonies({ name, rpId, origin, relatedOrigins, createOnSignIn })
   }
 }

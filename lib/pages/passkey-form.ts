@@ -12,8 +12,11 @@ export interface PasskeyPaths {
 
 /** A form that the script of passkeys shows, and sends with the field `response`. */
 export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
-  /** What the script does; with `autofill` it offers passkeys in the field of the e-mail. */
-  ceremony: 'login' | 'autofill' | 'factor' | 'register'
+  /**
+   * What the script does; with `autofill` it offers passkeys in the field of the e-mail, with
+   * `create` the browser makes one by itself.
+   */
+  ceremony: 'login' | 'autofill' | 'factor' | 'register' | 'create'
   /** The path of the options. */
   options: string
   fields?: Content
@@ -21,7 +24,7 @@ export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
 
 export function passkeyForm (texts: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Content {
   const { factors, errors } = texts
-  const isShown = ceremony !== 'autofill'
+  const isShown = ceremony !== 'autofill' && ceremony !== 'create'
   const isNew = ceremony === 'register'
   return [form({
     ...others,
@@ -41,6 +44,10 @@ export function passkeyHints ({ factors }: Texts): Html {
   return html`<p class="faint" data-passkey-missing hidden>${factors.passkeyMissing}</p>
 <noscript><p class="faint">${factors.noScript}</p></noscript>`
 }
+
+/** A field by which the script tells that the browser makes passkeys by itself. */
+export const createPasskeyField =
+  html`<input type="hidden" name="createPasskey" value="on" data-passkey-create disabled>`
 
 /**
  * Makes what the script tells password managers.

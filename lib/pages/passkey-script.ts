@@ -6,6 +6,9 @@ import { hash } from 'node:crypto'
  * - `form[data-passkey]`, one of `register`, `login` and `factor`, is shown where the browser has
  *   passkeys, and `[data-passkey-missing]` elsewhere. It is sent with the response to the options
  *   of `data-options` in the field `response`; with `{}` when they are refused: its route says why.
+ * - `form[data-passkey=create]` is never shown. It is sent with a passkey that the browser made by
+ *   itself; without one within five seconds the page goes on to the field `next`. Fields with
+ *   `data-passkey-create` are enabled where the browser can do that.
  * - `form[data-passkey=autofill]` is never shown. It is sent when the user picks a passkey that the
  *   browser offers in a field with `autocomplete="username webauthn"`.
  * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user
@@ -22,17 +25,19 @@ const show = (selector, isShown, root = document) => {
 const Passkey = self.PublicKeyCredential
 const isSupported = !!Passkey?.parseCreationOptionsFromJSON && !!Passkey.parseRequestOptionsFromJSON
 let running, renewal
+const ask = (form, fields, signal) => fetch(form.dataset.options, {
+  method: 'POST', signal, headers: { accept: 'application/json', 'content-type': 'application/json' },
+  body: JSON.stringify(fields)
+})
 const run = async (form, mediation) => {
   running?.abort()
   clearTimeout(renewal)
   const { signal } = running = new AbortController()
-  const { passkey: ceremony, options: url } = form.dataset
+  const { passkey: ceremony } = form.dataset
   show('[data-passkey-exists], [data-passkey-failed]', false, form)
   try {
-    const answer = await fetch(url, {
-      method: 'POST', signal, headers: { accept: 'application/json', 'content-type': 'application/json' },
-      body: JSON.stringify({ for: ceremony === 'autofill' ? 'login' : ceremony, lost: form.elements.lost?.value })
-    })
+    const fields = { for: ceremony === 'autofill' ? 'login' : ceremony, lost: form.elements.lost?.value }
+    const answer = await ask(form, fields, signal)
     if (!answer.ok && mediation) return
     const options = answer.ok ? await answer.json() : null
     if (mediation) renewal = setTimeout(renew, options.timeout - 60000)
@@ -55,14 +60,29 @@ const autofill = async () => {
   const before = running
   if (form && await Passkey.isConditionalMediationAvailable?.() && running === before) run(form, 'conditional')
 }
+const create = async form => {
+  try {
+    const signal = AbortSignal.timeout(5000)
+    const publicKey = Passkey.parseCreationOptionsFromJSON(await (await ask(form, { for: 'create' }, signal)).json())
+    const credential = await navigator.credentials.create({ mediation: 'conditional', publicKey, signal })
+    form.elements.response.value = JSON.stringify(credential)
+    form.submit()
+  } catch {
+    location.replace(form.elements.next.value)
+  }
+}
 const renew = () => {
   if (document.hidden) document.addEventListener('visibilitychange', autofill, { once: true })
   else autofill()
 }
-show('form[data-passkey]:not([data-passkey=autofill])', isSupported)
+show('form[data-passkey]:not([data-passkey=autofill], [data-passkey=create])', isSupported)
 show('[data-passkey-missing]', !isSupported)
 for (const form of forms) form.addEventListener('submit', event => { event.preventDefault(); run(form) })
 if (isSupported) autofill()
+for (const form of forms) if (form.dataset.passkey === 'create') create(form)
+Passkey?.getClientCapabilities?.().then(({ conditionalCreate }) => {
+  for (const field of document.querySelectorAll('[data-passkey-create]')) field.disabled = !conditionalCreate
+})
 for (const signal of ['signalAllAcceptedCredentials', 'signalUnknownCredential', 'signalCurrentUserDetails']) {
   const attribute = 'data-' + signal.replace(/[A-Z]/g, letter => '-' + letter.toLowerCase())
   for (const element of document.querySelectorAll('[' + attribute + ']')) {

@@ -14,7 +14,8 @@ import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
 
-export type Ceremony = 'register' | 'login' | 'factor'
+/** With `create` the browser makes a passkey by itself. */
+export type Ceremony = 'register' | 'create' | 'login' | 'factor'
 
 /** A challenge in its one-time entry. The session that it is of is that of one user. */
 export interface Challenge {
@@ -24,7 +25,7 @@ export interface Challenge {
 }
 
 /** A response whose challenge was taken. */
-type AnsweredChallenge = PasskeyResponse & { readonly challenge: string }
+type AnsweredChallenge = PasskeyResponse & { readonly challenge: string, readonly ceremony: Ceremony }
 
 /** Finishes a sign-in that waits, by a passkey of its user; `field` is the client's response. */
 export async function finishByPasskey (
@@ -69,14 +70,16 @@ export async function countedResponse (
  * `invalid_state` for a challenge of another session or ceremony, and for none
  */
 export async function takeChallenge (
-  request: FastifyRequest, response: PasskeyResponse | null, ceremony: Ceremony
+  request: FastifyRequest, response: PasskeyResponse | null, ...ceremonies: Ceremony[]
 ): Promise<AnsweredChallenge> {
   if (response === null) throw new AuthError('invalid_request')
   const { challenge } = response
   if (challenge === null) throw new AuthError('invalid_state')
   const made = await takeEntry<Challenge>(request, CHALLENGE, challenge)
-  if (made?.ceremony !== ceremony || made.expiresAt < Date.now()) throw new AuthError('invalid_state')
-  return { ...response, challenge }
+  if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
+    throw new AuthError('invalid_state')
+  }
+  return { ...response, challenge, ceremony: made.ceremony }
 }
 
 /**

@@ -310,6 +310,45 @@ t.test('a user who has lost all their passkeys adds one by the code from the e-m
   }
 })
 
+t.test('after a sign-in by password the browser makes a passkey by itself, and goes on', async t => {
+  const server = await start(t, { passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  await signOut(page, server)
+  const devices = await Devices.of(page)
+  const phone = await devices.add({ verifiesUser: false })
+  // Chromium makes one only for a password that its own password manager has filled in: the rest is as it is.
+  await page.addInitScript(() => {
+    const { create } = CredentialsContainer.prototype
+    CredentialsContainer.prototype.create = function (options) {
+      if (options && Reflect.get(options, 'mediation') !== 'conditional') throw new Error('the user would be asked')
+      return create.call(this, { ...options, mediation: undefined } as CredentialCreationOptions)
+    }
+  })
+
+  await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/factors`)
+  await send(page, en.signIn.title, ADA)
+  await page.waitForURL(`${server.url}/auth/pages/factors`)
+
+  t.equal(await page.locator('main li').count(), 1)
+  t.strictSame(await devices.names(phone), [ADA.email])
+  t.strictSame(visitor.complaints, [], 'no violation of a policy')
+})
+
+t.test('a browser that makes no passkey by itself goes on at once', async t => {
+  const server = await start(t, { passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await register(server, visitor)
+  await signOut(page, server)
+  const between = page.waitForRequest(/\/auth\/pages\/create-passkey/)
+  await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/account`)
+  await send(page, en.signIn.title, ADA)
+
+  await between
+  await page.waitForURL(`${server.url}/auth/pages/account`)
+  t.equal(await titleOf(page), en.account.title)
+})
+
 t.test('a browser without scripts, or without what the script needs, says so and takes the password', async t => {
   const server = await start(t)
   await register(server, await Visitor.with(chromium, t))

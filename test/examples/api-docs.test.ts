@@ -10,7 +10,8 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
   const document = JSON.parse(await (await fetch(`${url}/docs/json`)).text())
 
   t.strictSame(Object.keys(document.paths), [
-    '/.well-known/change-password', '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
+    '/.well-known/change-password',
+    '/.well-known/passkey-endpoints', '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
     '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
@@ -21,7 +22,7 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/passkeys/login', '/auth/local/passkeys/rename', '/auth/local/passkeys/remove',
     '/auth/local/passkeys/script.js', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
-    '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/name', '/auth/pages/unlink',
+    '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/create-passkey', '/auth/pages/name', '/auth/pages/unlink',
     '/auth/session', '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end'
   ])
   t.strictSame(document.servers, [{ url }])

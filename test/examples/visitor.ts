@@ -45,7 +45,7 @@ export class Visitor {
     const button = form?.match(/<button[^]*?<\/button>/g)?.find(markup => markup.endsWith(`>${text}</button>`))
     if (form === undefined || button === undefined) throw new Error(`there is no button "${text}" on ${this.page.url}`)
 
-    const inputs = (form.match(/<input[^>]*>/g) ?? []).filter(input => attribute(input, 'type') !== 'checkbox')
+    const inputs = (form.match(/<input[^>]*>/g) ?? []).filter(input => attribute(input, 'type') !== 'checkbox' && !/ disabled[ >]/.test(input))
     const presets = inputs.map(input => [attribute(input, 'name') ?? '', attribute(input, 'value') ?? ''])
     const body = new URLSearchParams({ ...Object.fromEntries(presets), ...fields })
     const action = attribute(button, 'formaction') ?? attribute(form, 'action') ?? ''

@@ -10,7 +10,7 @@ t.test('options of a wrong form are refused with a sentence', async t => {
     [undefined, /^Passkeys takes an object of options, such as \{ name: 'Shop' \}$/],
     [{}, /^Passkeys: name must be the name of the application, such as 'Shop'$/],
     [{ name: '' }, /^Passkeys: name must be/],
-    [{ name: 'Shop', origins: [] }, /^Passkeys has no option "origins"; expected one of name, rpId, relatedOrigins$/],
+    [{ name: 'Shop', origins: [] }, /^Passkeys has no option "origins"; expected one of name, rpId, relatedOrigins, createOnSignIn$/],
     [{ name: 'Shop', relatedOrigins: 'https://app.test' }, /^Passkeys: relatedOrigins must be a list of origins/],
     [{ name: 'Shop', relatedOrigins: [5] }, /^Passkeys: relatedOrigins must be a list of origins/]
   ]
@@ -58,6 +58,6 @@ t.test('a related origin must be a trusted one', async t => {
     name: 'OptionsError', message: /^Passkeys: relatedOrigins has https:\/\/app\.invalid, which must be in trustedOrigins as well/
   })
   t.strictSame(passkeys.resolve(around('https://app.example', 'https://app.test', 'https://app.invalid', 'https://admin.example')).relyingParty, {
-    name: 'Shop', rpId: 'app.example', origin: 'https://app.example', relatedOrigins: ['https://app.test', 'https://app.invalid']
+    name: 'Shop', rpId: 'app.example', origin: 'https://app.example', relatedOrigins: ['https://app.test', 'https://app.invalid'], createOnSignIn: false
   })
 })

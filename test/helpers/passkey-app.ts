@@ -17,7 +17,7 @@ export async function startPasskeyApp (
   return startMailApp(t, { dataSecret: DATA_SECRET, passkeys: new Passkeys({ name: 'Shop', ...passkeys }), ...options }, local)
 }
 
-export type Ceremony = 'register' | 'login' | 'factor'
+export type Ceremony = 'register' | 'create' | 'login' | 'factor'
 type Options = Readonly<Record<string, unknown>>
 
 /** A device with one passkey for the application. */

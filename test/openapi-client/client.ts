@@ -86,7 +86,7 @@ export async function callEach (baseUrl: string, called: Called[]): Promise<void
 
   const pages = [
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
-    '/auth/pages/account', '/auth/pages/confirm', '/auth/pages/factors'
+    '/auth/pages/account', '/auth/pages/confirm', '/auth/pages/factors', '/auth/pages/create-passkey'
   ] as const
   for (const page of pages) await auth.GET(page, PAGE)
   const ofLinks = ['/auth/local/reset-password', '/auth/local/verify-email', '/auth/local/change-email/confirm'] as const
@@ -94,6 +94,7 @@ export async function callEach (baseUrl: string, called: Called[]): Promise<void
   await auth.GET('/auth/local/mail-login', PAGE)
   await auth.GET('/.well-known/change-password', PAGE)
   await auth.GET('/.well-known/webauthn')
+  await auth.GET('/.well-known/passkey-endpoints')
 
   await auth.POST('/auth/local/revoke', { body: {} })
   await auth.POST('/auth/local/forgot-password', { body: { email: ADA.email } })

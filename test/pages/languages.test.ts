@@ -32,7 +32,7 @@ for (const texts of [de, es, fr]) {
 t.test('each error that a browser may see has a sentence in each language', async t => {
   const shown = Object.keys(ERRORS).filter(code => sentenceOf(en, code) !== en.errors.other)
   t.strictSame(Object.keys(ERRORS).filter(code => !shown.includes(code)).sort(),
-    ['claim_not_allowed', 'invalid_claims', 'invalid_ttl', 'unknown_user', 'unsupported'])
+    ['claim_not_allowed', 'insufficient_scope', 'invalid_claims', 'invalid_ttl', 'unknown_user', 'unsupported'])
   for (const texts of [en, de, es, fr]) {
     const sentences = Object.values(texts.errors)
     t.equal(new Set(sentences).size, sentences.length, `${texts.language}: each is another sentence`)

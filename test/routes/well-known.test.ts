@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import authPlugin from '../../lib/index.js'
+import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { ecKey } from '../helpers/signing-key.js'
@@ -160,4 +161,34 @@ t.test('two registrations do not claim one path', async t => {
     await t.rejects(async () => register(options).ready(), { name: 'OptionsError', message })
     await t.resolves(async () => register({}).ready())
   }
+})
+
+const ENDPOINTS = '/.well-known/passkey-endpoints'
+
+t.test('a password manager finds the page of passkeys: that of the plugin, or of the application', async t => {
+  const own = { baseUrl: 'https://app.example/shop', passkeys: new Passkeys({ name: 'Shop' }) }
+  const pages = new Pages({ name: 'Shop' })
+  for (const [options, page] of [
+    [{ ...own, pages }, 'https://app.example/shop/auth/pages/factors'],
+    [{ ...own, secondFactorPage: '/account/passkeys' }, 'https://app.example/shop/account/passkeys'],
+    [{ ...own, pages, secondFactorPage: '/account/passkeys' }, 'https://app.example/shop/account/passkeys']
+  ] as const) {
+    const { statusCode, headers, body } = await (await startApp(t, options)).inject(ENDPOINTS)
+    t.match([statusCode, headers['content-type'], headers['set-cookie']], [200, 'application/json; charset=utf-8', undefined])
+    t.strictSame(JSON.parse(body), { enroll: page, manage: page })
+  }
+  for (const options of [own, { ...own, passkeys: undefined, pages }]) {
+    t.equal((await (await startApp(t, options)).inject(ENDPOINTS)).statusCode, 404)
+  }
+})
+
+t.test('in a context with a prefix, password managers find no page of passkeys, and no mistake is made of it', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(async scope => {
+    await scope.register(authPlugin, {
+      session: { secret: SESSION_SECRET }, baseUrl: 'https://app.example', passkeys: new Passkeys({ name: 'Shop' }), pages: new Pages({ name: 'Shop' })
+    })
+  }, { prefix: '/v1' })
+  for (const url of [ENDPOINTS, `/v1${ENDPOINTS}`]) t.equal((await app.inject(url)).statusCode, 404)
 })

@@ -1,10 +1,10 @@
-import { type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
+import { type AuthContext, canRegister, createsPasskeys, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
 import { action, button, checkbox, emailField, form, passwordField } from '../../pages/form.js'
 import { type Content, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
-import { passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
+import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
@@ -49,7 +49,7 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
       byPassword && form({
         action: pathOf(auth, 'local/login'),
         hidden,
-        fields: [emailTyped, passwordField(common.password), remember],
+        fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
         submit: signIn.title,
         other: byMail && toMail
       }),
