@@ -318,13 +318,13 @@ t.test('after a sign-in by password the browser makes a passkey by itself, and g
   const devices = await Devices.of(page)
   const phone = await devices.add({ verifiesUser: false })
   // Chromium makes one only for a password that its own password manager has filled in: the rest is as it is.
-  await page.addInitScript(() => {
+  await page.addInitScript(`
     const { create } = CredentialsContainer.prototype
-    CredentialsContainer.prototype.create = function (options) {
-      if (options && Reflect.get(options, 'mediation') !== 'conditional') throw new Error('the user would be asked')
-      return create.call(this, { ...options, mediation: undefined } as CredentialCreationOptions)
+    CredentialsContainer.prototype.create = function ({ mediation, ...options }) {
+      if (mediation !== 'conditional') throw new Error('the user would be asked')
+      return create.call(this, options)
     }
-  })
+  `)
 
   await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/factors`)
   await send(page, en.signIn.title, ADA)
