@@ -31,6 +31,7 @@ t.test('options that are not given have a default', async t => {
     local: null,
     dataSecrets: null,
     mailTokens: null,
+    passkeysPage: null,
     store: null,
     accounts: null,
     signedRequests: null,

@@ -155,7 +155,10 @@ t.test('wrong options of a resource are refused by a sentence', async t => {
   for (const metadata of [null, 'https://login.example', {}, { authorization_servers: [] }, { authorization_servers: ['http://login.example'] }]) {
     refuse({ audience: RESOURCE, metadata }, /^metadata of requireBearerFor/)
   }
-  for (const audience of ['reports', `${BASE}/`, `${BASE}/a?b`, `${BASE}/a#b`, `${BASE}/a/../b`, `${BASE}/:id`, `${BASE}//a`, `${BASE}.evil.example`, 'https://other.example/mcp']) {
+  for (const audience of [
+    'reports', `${BASE}/`, `${BASE}/a?b`, `${BASE}/a#b`, `${BASE}/a/../b`, `${BASE}/:id`, `${BASE}//a`, `${BASE}.evil.example`,
+    'https://other.example/mcp'
+  ]) {
     refuse({ audience, metadata: SERVERS }, /^metadata of requireBearerFor needs the option baseUrl .* as audience, the URL of the resource/)
   }
   refuse({ purpose: 'export', metadata: SERVERS }, /^metadata of requireBearerFor needs/)
@@ -167,7 +170,9 @@ t.test('all guards of a resource name the same authorization servers', async t =
   })
 
   await t.resolves(start('https://login.example', 'https://login.example'))
-  await t.rejects(start('https://login.example', 'https://other.example'), { message: `metadata of requireBearerFor must be the same for all guards of ${RESOURCE}` })
+  await t.rejects(start('https://login.example', 'https://other.example'), {
+    message: `metadata of requireBearerFor must be the same for all guards of ${RESOURCE}`
+  })
 })
 
 t.test('metadata need baseUrl, and the root of the application', async t => {

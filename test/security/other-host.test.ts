@@ -82,8 +82,8 @@ t.test('attack 141: a navigation to a page or a sign-in is redirected to baseUrl
     }
   }
   const others = [
-    '/.well-known/change-password', '/.well-known/webauthn', '/auth/*', '/auth/a/callback', '/auth/local/jwks.json',
-    '/auth/local/passkeys/script.js', '/auth/session'
+    '/.well-known/change-password', '/.well-known/passkey-endpoints', '/.well-known/webauthn', '/auth/*', '/auth/a/callback',
+    '/auth/local/jwks.json', '/auth/local/passkeys/script.js', '/auth/session'
   ]
   t.strictSame(redirected.sort(), paths.filter(path => /^\/(auth|\.well-known)\//.test(path) && !others.includes(path)).sort())
   t.ok(redirected.length > 12)
