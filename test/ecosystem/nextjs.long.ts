@@ -90,17 +90,15 @@ t.test('a visitor of a protected page registers, is back on it, signs out and si
 
   await page.getByRole('link', { name: 'Create an account' }).click()
   await send(page, 'Create an account', ADA)
-  await page.getByText(`The first order of ${ADA.email}`).waitFor()
+  await page.getByText(`The order of ${ADA.email}`).waitFor()
   t.equal(page.url(), `${url}/account`)
   t.strictSame(await barriersOn(page), [])
 
   const reloaded = await page.reload()
-  const html = await reloaded?.text() ?? ''
-  t.match(html, `The first order of ${ADA.email}`, 'the server renders it')
-  t.match(html, ADA.name)
+  t.match(await reloaded?.text(), `The order of ${ADA.email}`, 'the server renders it')
 
   await send(page, 'Sign out')
-  await page.getByText('You are not signed in.').waitFor()
+  await page.getByRole('link', { name: 'Sign in' }).waitFor()
   t.equal(page.url(), `${url}/`)
   await page.goBack()
   t.notMatch(await page.content(), ADA.email, 'the browser keeps no page of the user')
@@ -108,7 +106,7 @@ t.test('a visitor of a protected page registers, is back on it, signs out and si
   t.equal(page.url(), `${url}/auth/pages/sign-in?next=/account`)
 
   await send(page, 'Sign in', { email: ADA.email, password: ADA.password })
-  await page.getByText(`The first order of ${ADA.email}`).waitFor()
+  await page.getByText(`The order of ${ADA.email}`).waitFor()
   t.equal(page.url(), `${url}/account`)
   t.strictSame(visitor.complaints.filter(complaint => !complaint.endsWith('/favicon.ico')), [])
 })
@@ -117,12 +115,12 @@ t.test('a link that Next.js follows by a script leads a visitor to the sign-in p
   const visitor = await Visitor.with(await startChromium(), t)
   const page = await visitor.open(url)
 
-  await page.getByRole('link', { name: 'Your orders' }).click()
+  await page.getByRole('link', { name: 'your orders' }).click()
   await page.waitForURL(`${url}/auth/pages/sign-in?next=%2Faccount`)
   await page.getByRole('link', { name: 'Create an account' }).click()
   await send(page, 'Create an account', { ...ADA, email: 'countess@example.com' })
 
-  await page.getByText('The first order of countess@example.com').waitFor()
+  await page.getByText('The order of countess@example.com').waitFor()
 })
 
 t.test('the pages work without scripts', async t => {
@@ -130,11 +128,11 @@ t.test('the pages work without scripts', async t => {
   const page = await visitor.open(`${url}/account`)
   await page.getByRole('link', { name: 'Create an account' }).click()
   await send(page, 'Create an account', { ...ADA, email: 'lady@example.com' })
-  await page.getByText('The first order of lady@example.com').waitFor()
+  await page.getByText('The order of lady@example.com').waitFor()
 
   await send(page, 'Sign out')
 
-  await page.getByText('You are not signed in.').waitFor()
+  await page.getByRole('link', { name: 'Sign in' }).waitFor()
 })
 
 t.test('a forged cookie is one of a visitor', async t => {
@@ -148,8 +146,8 @@ t.test('a forged cookie is one of a visitor', async t => {
     t.equal(answer.status, 307, cookie)
     t.equal(answer.headers.get('location'), '/auth/pages/sign-in?next=/account')
     t.notMatch(body, 'forged@example.com')
-    t.match((await open('/', cookie)).body, 'You are not signed in.')
-    t.equal((await open('/api/orders', cookie)).answer.status, 401)
+    t.match((await open('/', cookie)).body, '>Sign in<')
+    t.equal((await open('/api/order', cookie)).answer.status, 401)
   }
 })
 
@@ -167,7 +165,7 @@ t.test('no page of a user is another one’s, and no cache keeps it', async t =>
     t.notMatch(body, other)
     t.match(answer.headers.get('cache-control'), 'no-store')
     const visit = await open('/', '')
-    t.notMatch(visit.body, /@example\.com|Hopper/)
+    t.notMatch(visit.body, /@example\.com/)
     t.equal(visit.answer.headers.get('set-cookie'), null, 'a visitor has no cookie')
   }))
 
