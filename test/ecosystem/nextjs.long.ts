@@ -121,6 +121,7 @@ t.test('a link that Next.js follows by a script leads a visitor to the sign-in p
   await send(page, 'Create an account', { ...ADA, email: 'countess@example.com' })
 
   await page.getByText('The order of countess@example.com').waitFor()
+  t.equal(page.url(), `${url}/account`)
 })
 
 t.test('the pages work without scripts', async t => {
@@ -133,6 +134,7 @@ t.test('the pages work without scripts', async t => {
   await send(page, 'Sign out')
 
   await page.getByRole('link', { name: 'Sign in' }).waitFor()
+  t.equal(page.url(), `${url}/`)
 })
 
 t.test('a forged cookie is one of a visitor', async t => {

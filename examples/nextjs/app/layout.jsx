@@ -7,7 +7,9 @@ export default async function Layout ({ children }) {
   return (
     <html lang='en'>
       <body>
-        <header>{principal === null ? <a href='/auth/pages/sign-in'>Sign in</a> : <SignOut {...principal.claims} />}</header>
+        <header>
+          {principal === null ? <a href='/auth/pages/sign-in'>Sign in</a> : <SignOut {...principal.claims} />}
+        </header>
         <main>{children}</main>
       </body>
     </html>
