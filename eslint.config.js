@@ -4,7 +4,7 @@ import regexp from 'eslint-plugin-regexp'
 const FROM_PIECES = 'A URL that is pasted together lets its pieces change what it means; use URL and URLSearchParams, and lib/http/redirects.ts for where a browser is sent.'
 
 export default [
-  ...neostandard({ ts: true, ignores: ['dist/**', 'coverage/**', 'site/**', '.tap/**'] }),
+  ...neostandard({ ts: true, ignores: ['dist/**', 'coverage/**', 'site/**', '.tap/**', '**/.next/**'] }),
   {
     files: ['lib/**', 'examples/**'],
     plugins: { regexp },

@@ -20,6 +20,17 @@ t.test('each numbered example is a block of a guide, letter for letter', async t
   for (const name of names) t.ok(blocks.includes(await readFile(join(ROOT, 'examples', name), 'utf8')), name)
 })
 
+t.test('the guide to server-side rendering has each file of its example, letter for letter', async t => {
+  const page = DOCS.page('docs/server-side-rendering.md')
+  const shown = ['server.ts', 'app/fastify.js', 'app/layout.jsx', 'app/page.jsx', 'app/account/page.jsx']
+
+  for (const name of shown) {
+    const language = name.endsWith('.ts') ? 'ts' : 'jsx'
+    const code = await readFile(join(ROOT, 'examples/nextjs', name), 'utf8')
+    t.match(page.text, `\`${name}\`:\n\n\`\`\`${language}\n${code}\`\`\`\n`)
+  }
+})
+
 t.test('the first sign-in of README works, as it is written', async t => {
   const [code = ''] = README.blocks('ts')
   const [, credentials = '', register = ''] =

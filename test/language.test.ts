@@ -33,7 +33,7 @@ const TERMS: ReadonlyArray<readonly [RegExp, string]> = [
 /** Passwords of others, which are words of any kind. */
 const LISTS = ['lib/passwords/common-passwords.ts', 'lib/passwords/common-words.ts']
 
-const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|js|md)$/.test(file) && !LISTS.includes(file))
+const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|jsx?|md)$/.test(file) && !LISTS.includes(file))
 const TESTS = filesOf('test').filter(file => /\.(?:m|c)?[tj]s$/.test(file))
 
 /** Returns the files of folders that git would commit. */
