@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { freePort } from './helpers/loopback.js'
+import { sourcesOfProjects } from './helpers/example-sources.js'
 import { Documentation, Markdown } from './helpers/markdown.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -18,6 +19,11 @@ t.test('each numbered example is a block of a guide, letter for letter', async t
 
   t.equal(names.length, 9)
   for (const name of names) t.ok(blocks.includes(await readFile(join(ROOT, 'examples', name), 'utf8')), name)
+})
+
+t.test('each block of the guide to frameworks is part of an example that has its own test, letter for letter', async t => {
+  const sources = await sourcesOfProjects()
+  for (const block of DOCS.page('docs/frameworks.md').blocks('ts')) t.ok(sources.some(source => source.includes(block)), block)
 })
 
 t.test('the first sign-in of README works, as it is written', async t => {
