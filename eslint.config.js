@@ -5,6 +5,7 @@ const FROM_PIECES = 'A URL that is pasted together lets its pieces change what i
 
 export default [
   ...neostandard({ ts: true, ignores: ['dist/**', 'coverage/**', 'site/**', '.tap/**', '**/.next/**'] }),
+  { ignores: ['examples/*/dist/**'] },
   {
     files: ['lib/**', 'examples/**'],
     plugins: { regexp },

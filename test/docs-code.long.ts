@@ -3,10 +3,18 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
 import { compilerOptions } from './helpers/compiler-options.js'
+import { sourcesOfProjects } from './helpers/example-sources.js'
 import { Documentation, Markdown } from './helpers/markdown.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DOCS = await Documentation.read()
+
+const SOURCES = await sourcesOfProjects()
+
+/** Whether a block is part of an example with packages of its own, with which the test of that example compiles it. */
+function isOfProject (code: string): boolean {
+  return SOURCES.some(source => source.includes(code))
+}
 
 /** What the code of the documentation takes as given. */
 const GIVEN = `
@@ -28,7 +36,7 @@ interface Block {
 
 /** The TypeScript blocks of a page; a first line such as `// schema.ts` names the file. */
 function blocksOf (markdown: Markdown, page = 'block'): Block[] {
-  return markdown.blocks('ts').map((code, index) => {
+  return markdown.blocks('ts').filter(code => !isOfProject(code)).map((code, index) => {
     const [, name = `${page}-${index + 1}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? []
     return { name, code: /^(import|export) /m.test(code) ? code : `${code}\nexport {}\n` }
   })
@@ -71,7 +79,9 @@ function mistakesIn (blocks: Block[]): string[] {
 
 t.test('the code of the documentation compiles', async t => {
   const names = BLOCKS.map(({ name }) => name)
-  t.equal(BLOCKS.length, DOCS.texts.flatMap(({ text }) => text.match(/^ *```(ts|js|typescript|javascript)\b/gm) ?? []).length, 'no block is passed over')
+  const others = DOCS.texts.flatMap(page => page.blocks('ts')).filter(isOfProject)
+  const fences = DOCS.texts.flatMap(({ text }) => text.match(/^ *```(ts|js|typescript|javascript)\b/gm) ?? [])
+  t.equal(BLOCKS.length + others.length, fences.length, 'no block is passed over')
   t.equal(new Set(names).size, names.length, 'no two files have one name')
   t.strictSame(mistakesIn([{ name: 'given.ts', code: GIVEN }, ...BLOCKS]), [])
 })

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { freePort } from './helpers/loopback.js'
+import { sourcesOfProjects } from './helpers/example-sources.js'
 import { Documentation, Markdown } from './helpers/markdown.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -29,6 +30,11 @@ t.test('the guide to server-side rendering has each file of its example, letter 
     const code = await readFile(join(ROOT, 'examples/nextjs', name), 'utf8')
     t.match(page.text, `\`${name}\`:\n\n\`\`\`${language}\n${code}\`\`\`\n`)
   }
+})
+
+t.test('each block of the guide to frameworks is part of an example that has its own test, letter for letter', async t => {
+  const sources = await sourcesOfProjects()
+  for (const block of DOCS.page('docs/frameworks.md').blocks('ts')) t.ok(sources.some(source => source.includes(block)), block)
 })
 
 t.test('the first sign-in of README works, as it is written', async t => {
