@@ -13,6 +13,14 @@ import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteData
 import { withDatabases } from './postgres.mjs'
 import { ROOT, run, withProject } from './project.mjs'
 
+/** Mounts a project read-only but for its folder of data, and runs a command there as a user without rights. */
+const READ_ONLY = `
+  mount --bind "$0" "$0"; mount --bind "$1" "$1"; mount -o remount,ro,bind "$0"
+  if touch "$0/written" 2> /dev/null; then exit 1; fi
+  cd "$0"; shift
+  exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+`
+
 /** Runs an application as docs/deployment.md has it in a container: as a user who reads it, and writes one folder. */
 async function runRestricted (project, app) {
   const data = project.path('data')
@@ -22,8 +30,13 @@ async function runRestricted (project, app) {
   // Node.js 25 asks for the network too.
   const network = process.allowedNodeEnvironmentFlags.has('--allow-net') ? ['--allow-net'] : []
   const permissions = [`--allow-fs-read=${project.path('.')}`, `--allow-fs-write=${data}`, '--allow-addons', ...network]
-  const nobody = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {}
-  return project.run(process.execPath, ['--permission', ...permissions, app], { env: { LOCAL_AUTH_DB: join(data, 'users.db') }, ...nobody })
+  const command = [process.execPath, '--permission', ...permissions, app]
+  const env = { LOCAL_AUTH_DB: join(data, 'users.db') }
+  const isRoot = process.getuid() === 0
+  const mayMount = isRoot && await run('unshare', ['--mount', 'true'], { cwd: ROOT }).then(() => true, () => false)
+  // Then the rights of the user alone keep the application from writing.
+  if (!mayMount) return project.run(command[0], command.slice(1), { env, ...(isRoot && { uid: 65534, gid: 65534 }) })
+  return project.run('unshare', ['--mount', 'sh', '-euc', READ_ONLY, project.path('.'), data, ...command], { env })
 }
 
 await withProject(async project => {

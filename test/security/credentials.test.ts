@@ -241,7 +241,7 @@ t.test('attack 63: a user sends five links an hour to new addresses, and one mai
   t.strictSame([refused.statusCode, refused.json().code], [429, 'rate_limited'])
 
   const sent = (await mailsInTheEnd(start)).filter(({ kind }) => kind === 'change-email').map(({ to }) => to)
-  t.strictSame(sent, [NEW_EMAIL, '1@new.example', '2@new.example', '3@new.example'])
+  t.strictSame(sent.sort(), ['1@new.example', '2@new.example', '3@new.example', NEW_EMAIL])
 })
 
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
