@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { OptionsError } from '../errors.js'
-import { allowCaching } from '../web/caching.js'
+import { type PublicDocument, mountDocument } from '../web/public-document.js'
 import { operation, redirect } from '../web/schema-parts.js'
 
 /** Routes at the root of the application. */
@@ -9,6 +9,8 @@ export const CHANGE_PASSWORD = '/.well-known/change-password'
 export const RELATED_ORIGINS = '/.well-known/webauthn'
 const PASSKEY_ENDPOINTS = '/.well-known/passkey-endpoints'
 const METADATA = '/.well-known/openid-configuration'
+
+const uri = { type: 'string', format: 'uri' }
 
 /** What is no pattern of a route. */
 const PLAIN_PATH = /^[\w./~-]+$/
@@ -21,43 +23,26 @@ const changePasswordSchema = operation({
   answers: { 302: { ...redirect, description: 'A redirect to the page' } }
 })
 
-const relatedOriginsSchema = operation({
+const RELATED_ORIGINS_DOCUMENT: PublicDocument = {
   summary: 'List the origins whose pages may use the passkeys',
   description: 'For browsers.',
   operationId: 'authRelatedOrigins',
-  user: 'anyone',
-  answers: {
-    200: {
-      type: 'object',
-      description: 'The origins',
-      required: ['origins'],
-      properties: { origins: { type: 'array', items: { type: 'string', format: 'uri' } } }
-    }
-  }
-})
+  members: { origins: { type: 'array', items: uri } }
+}
 
-const passkeyEndpointsSchema = operation({
+const PASSKEY_ENDPOINTS_DOCUMENT: PublicDocument = {
   summary: 'Find the page on which users add and remove passkeys',
   description: 'For password managers.',
   operationId: 'authPasskeyEndpoints',
-  user: 'anyone',
-  answers: {
-    200: {
-      type: 'object',
-      description: 'The URL of the page',
-      required: ['enroll', 'manage'],
-      properties: { enroll: { type: 'string', format: 'uri' }, manage: { type: 'string', format: 'uri' } }
-    }
-  }
-})
+  members: { enroll: uri, manage: uri }
+}
 
-const metadataSchema = operation({
+const METADATA_DOCUMENT: PublicDocument = {
   summary: 'The issuer of tokens, and where its public keys are',
   description: 'Of OpenID Connect Discovery 1.0 what verifiers read: there is no authorization server.',
   operationId: 'authIssuerMetadata',
-  user: 'anyone',
-  answers: { 200: { type: 'object', description: 'The metadata', additionalProperties: true } }
-})
+  maxAge: 300
+}
 
 /**
  * Mounts what password managers and browsers look for at the root of the application, whatever the
@@ -81,22 +66,16 @@ export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void
   if (passkeys?.hasRelatedOrigins === true) {
     assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
     const { origin, relatedOrigins } = passkeys.relyingParty
-    const options = { schema: relatedOriginsSchema, exposeHeadRoute: false }
-    scope.get(RELATED_ORIGINS, options, async () => ({ origins: [origin, ...relatedOrigins] }))
+    mountDocument(scope, RELATED_ORIGINS, RELATED_ORIGINS_DOCUMENT, () => ({ origins: [origin, ...relatedOrigins] }))
   }
   if (passkeysPage !== null && baseUrl !== null) {
     assertFree(scope, PASSKEY_ENDPOINTS, 'passkeys')
     const { href } = new URL(passkeysPage, baseUrl)
-    const options = { schema: passkeyEndpointsSchema, exposeHeadRoute: false }
-    scope.get(PASSKEY_ENDPOINTS, options, async () => ({ enroll: href, manage: href }))
+    mountDocument(scope, PASSKEY_ENDPOINTS, PASSKEY_ENDPOINTS_DOCUMENT, () => ({ enroll: href, manage: href }))
   }
   if (issued !== null) {
     assertFree(scope, issued.url, 'a signingKey with this issuer')
-    scope.get(issued.url.slice(context.length), {
-      schema: metadataSchema,
-      onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
-      exposeHeadRoute: false
-    }, async () => issued.metadata)
+    mountDocument(scope, issued.url.slice(context.length), METADATA_DOCUMENT, () => issued.metadata)
   }
 }
 

@@ -1,27 +1,21 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { OptionsError } from '../errors.js'
-import { type Checked, table } from '../option-checks.js'
+import { table } from '../option-checks.js'
 import { RESOURCE_METADATA, type ResourceMetadata } from '../tokens/resource-metadata.js'
 import type { TokenUse } from '../tokens/token-claims.js'
-import { allowCaching } from './caching.js'
-import { operation } from './schema-parts.js'
+import { type PublicDocument, mountDocument } from './public-document.js'
 
 const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
 /** The path of a resource: none, or one that is not a pattern of a route. */
 const PLAIN_PATH = /^(?:(?:\/[\w.~-]+)+\/?)?$/
 
-const schema = operation({
+const DOCUMENT: PublicDocument = {
   summary: 'The authorization servers of a protected resource',
   description: 'For clients that have no token yet (RFC 9728).',
   operationId: 'authResourceMetadata',
-  user: 'anyone',
-  answers: { 200: { type: 'object', description: 'The metadata', additionalProperties: true } }
-})
-
-interface Published {
-  readonly given: string
-  readonly scopes: Set<string>
+  maxAge: 300
 }
 
 /**
@@ -32,7 +26,8 @@ interface Published {
  */
 export class PublishedResources {
   readonly #baseUrl: string | null
-  readonly #published = new Map<string, Published>()
+  /** The scopes of each resource, and its other metadata, by the path of the metadata. */
+  readonly #published = new Map<string, { scopes: Set<string>, members: object }>()
   #scope: FastifyInstance | null = null
 
   constructor (baseUrl: string | null) {
@@ -54,14 +49,22 @@ export class PublishedResources {
    */
   publish ({ audience: resource }: TokenUse, scopes: readonly string[], metadata: ResourceMetadata): string {
     const members = table(RESOURCE_METADATA)(metadata, 'metadata of requireBearerFor')
-    const url = this.#urlOf(resource)
-    const known = this.#published.get(url.href) ?? this.#mount(url.pathname, { resource, ...members })
-    if (known.given !== JSON.stringify(members)) {
+    const { href, pathname } = this.#urlOf(resource)
+    const published = this.#published.get(pathname) ?? { scopes: new Set(), members }
+    if (!isDeepStrictEqual(published.members, members)) {
       throw new OptionsError(`metadata of requireBearerFor must be the same for all guards of ${resource}`)
     }
-    this.#published.set(url.href, known)
-    for (const scope of scopes) known.scopes.add(scope)
-    return url.href
+    for (const scope of scopes) published.scopes.add(scope)
+    if (!this.#published.has(pathname)) {
+      this.#mount(pathname, () => ({
+        resource,
+        ...members,
+        ...(published.scopes.size > 0 && { scopes_supported: [...published.scopes] }),
+        bearer_methods_supported: ['header']
+      }))
+    }
+    this.#published.set(pathname, published)
+    return href
   }
 
   #urlOf (resource = ''): URL {
@@ -75,23 +78,15 @@ export class PublishedResources {
     return Object.assign(new URL(resource), { pathname: METADATA_PATH + path })
   }
 
-  #mount (path: string, document: { resource: string | undefined } & Checked<typeof RESOURCE_METADATA>): Published {
-    const { resource, ...members } = document
-    const scopes = new Set<string>()
+  #mount (path: string, read: () => object): void {
     if (this.#scope?.prefix.replace(/\/$/, '') !== '') {
       throw new OptionsError(`metadata of requireBearerFor needs the route ${path} at the root of the application; ` +
         'register fastify-svc-auth outside the context with a prefix')
     }
-    this.#scope.get(path, {
-      schema,
-      onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
-      exposeHeadRoute: false
-    }, async (_request, reply) => {
+    mountDocument(this.#scope, path, DOCUMENT, reply => {
       // Scripts of any origin may look for the authorization server.
       reply.header('Access-Control-Allow-Origin', '*')
-      const supported = scopes.size === 0 ? {} : { scopes_supported: [...scopes] }
-      return { resource, ...members, ...supported, bearer_methods_supported: ['header'] }
+      return read()
     })
-    return { given: JSON.stringify(members), scopes }
   }
 }
