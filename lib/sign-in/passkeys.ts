@@ -86,7 +86,8 @@ export async function takeChallenge (
  * Verifies the response of a passkey and notes its use.
  *
  * @returns the user as they are now, and what the passkey proved
- * @throws AuthError `invalid`; `invalid_state` when the user's sessions were ended meanwhile
+ * @throws AuthError `invalid`, `unknown_passkey`; `invalid_state` when the user's sessions were
+ *   ended meanwhile
  */
 export async function usePasskey (
   auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
@@ -109,7 +110,10 @@ export async function usePasskey (
       throw error
     })
   if (used === null || user === null || factor === null) {
-    throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
+    // It tells only those who know the id of the passkey, which is random and of 16 bytes or more.
+    throw unknown === null
+      ? new AuthError('invalid', { message: PASSKEY_REFUSED })
+      : new AuthError('unknown_passkey', { cause: unknown })
   }
   const proof = { method: 'passkey', at: Date.now() } as const
   const { id, counter, usedAt, data } = used

@@ -46,7 +46,7 @@ export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (
     html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${key}</code></p>`,
     form({
       action: pathOf(auth, 'local/totp/confirm'),
-      hidden: setUp.targets,
+      hidden: { ...setUp.targets, done: 'saved' },
       fields: [codeField('code', factors.appCode, 'numeric'), setUp.asksMailCode && mailCodeField(texts)],
       submit: confirm.submit
     })
@@ -77,7 +77,8 @@ function passkeyPart (
   }
   const register = pathOf(auth, 'local/passkeys/register')
   const fields = asksMailCode && mailCodeField(texts)
-  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
+  const hidden = { ...targets, done: 'saved' }
+  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden, fields })
 }
 
 /** How a user sets up the factor that a sign-in waits for, or one of their choice. */
