@@ -140,7 +140,7 @@ export const verifyEmail = form({
           section(links.itWasYou, form(links.verifySubmit, [
             usernameField(common.email, email), asksPassword && passwordField(common.password)
           ])),
-          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, typed, RELEASE))
+          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, typed, { not_me: 'true' }))
         ]
       }
     }
@@ -163,8 +163,6 @@ export const verifyEmail = form({
   if (outcome === 'verified') audit('verification', { userId, verified: true }, request)
   return LINK_USED
 })
-
-const RELEASE = { not_me: 'true', done: 'email_released' }
 
 /** Sends the link that confirms the address of the signed-in user. */
 async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {

@@ -38,9 +38,7 @@ export const finishSignIn = form({
     trust: { ...checkbox, description: 'A checkbox: this browser is not asked again for some days' }
   },
   answers: { 200: withCodesLeft },
-  refuses: [
-    'invalid_code', 'invalid', 'unknown_passkey', 'invalid_state', 'blocked', 'unauthenticated', 'rate_limited', 'busy'
-  ],
+  refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated', 'rate_limited', 'busy'],
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, reply, fields: { trust } } = form
@@ -62,7 +60,7 @@ export const reauthenticate = form({
   user: 'signed-in',
   fields: { password, code: factorCode, response: passkeyResponse },
   answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
-  refuses: ['invalid_state', 'invalid', 'unknown_passkey', 'invalid_code', 'rate_limited', 'busy'],
+  refuses: ['invalid_state', 'invalid', 'invalid_code', 'rate_limited', 'busy'],
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, fields: { response } } = form

@@ -35,7 +35,7 @@ export interface LinkView {
   readonly texts: Texts
   readonly token: string
   /** Makes a form that sends the token. */
-  readonly form: (submit: string, fields: Content, more?: { not_me: string, done: string }) => Html
+  readonly form: (submit: string, fields: Content, more?: { not_me: string }) => Html
 }
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
@@ -81,15 +81,16 @@ export function mountLinkPage (
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])
   // A signed-in user sees on the page of their account what has changed.
-  const after = (request: FastifyRequest): Record<string, string | null> => {
-    const done = DONE[kind]
-    return done === undefined ? {} : { done, next: request.principal && auth.pages.application.account }
-  }
+  const after = (request: FastifyRequest, word = DONE[kind]): Record<string, string | null> => word === undefined
+    ? {}
+    : { done: auth.hasPages ? word : null, next: request.principal && auth.pages.application.account }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
     texts: layout.textsFor(request),
-    form: (submit, fields, more) => form({ action, hidden: { ...after(request), token, ...more }, fields, submit })
+    form: (submit, fields, more) => form({
+      action, hidden: { ...after(request, more && 'email_released'), token, ...more }, fields, submit
+    })
   })
 
   /**
