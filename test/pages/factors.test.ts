@@ -196,7 +196,9 @@ t.test('without a page of factors the way to set up an app is a page of its own'
   t.match(begin, {
     url: `${TOTP}?error=second_factor_missing&next=%2Fvault`,
     alert: en.errors.second_factor_missing,
-    title: en.factors.setUp, links: ['/vault'] })
+    title: en.factors.setUp,
+    links: ['/vault']
+  })
   const scan = await send(begin.formOf(ENROL))
   const shown = await send(scan.formOf(CONFIRM), { code: totp(secretOn(scan)) })
   t.strictSame(shown.links, ['/vault'])

@@ -154,7 +154,7 @@ t.test('each field has the name by which password managers and browsers fill it 
     ['email  username', 'password current current-password', 'password password new-password'])
 })
 
-t.test('a page that cannot be made says why, and leads nowhere', async t => {
+t.test('a page that cannot be made says why, and has no form', async t => {
   const store = new SlowSessionStore()
   const { open, browser } = await start(t, { session: { secret: SESSION_SECRET, store } })
   await browser.post('/auth/local/register', ADA)
