@@ -77,9 +77,7 @@ export class PageLayout {
    */
   textsFor (request: FastifyRequest): Texts {
     const [texts, preferred] = this.#chosen(request)
-    return REGIONAL.test(preferred) && texts.language.length < preferred.length
-      ? { ...texts, language: preferred }
-      : texts
+    return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
   }
 
   /** Returns the tag of the language that a request prefers, as the option `languages` has it. */

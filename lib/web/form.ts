@@ -168,7 +168,7 @@ function send (
   const { pages } = auth
   const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
   const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
-  if (page === undefined) keepNotice(auth, request, reply, { target, word })
+  keepNotice(auth, request, reply, { target, word })
   if (show !== undefined) return show()
   const parameters = Object.entries(query)
   // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).

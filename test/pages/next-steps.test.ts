@@ -63,7 +63,8 @@ t.test('the page after a link says what it did: to a visitor that of the sign-in
   const visitor = new Browser(app)
   const reader = readerOf(t, visitor)
   const again = await reader.open(`/auth/local/reset-password?token=${await resetTokenOf({ app, browser, mails }, 'ada@new.example')}`)
-  t.match(await reader.send(again.forms[0], { password: ADA.password }), { url: SIGN_IN, notice: en.notices.password_changed })
+  const { url, notice } = await reader.send(again.forms[0], { password: ADA.password })
+  t.strictSame([url, notice], [SIGN_IN, en.notices.password_changed])
 })
 
 t.test('who frees an address that another person registered sees that it was removed', async t => {
@@ -207,6 +208,11 @@ t.test('the pages of the account and of its factors lead to each other, or to th
     t.ok((await open(ACCOUNT)).links.includes(factors), factors)
     t.ok((await open(FACTORS)).links.includes(account), account)
   }
+})
+
+t.test('an application without passwords has no link to register or to a forgotten password', async t => {
+  const { open } = await start(t, { rateLimit: {}, providers: [] }, { password: false, signInByMail: true })
+  t.strictSame((await open(SIGN_IN)).links, [])
 })
 
 t.test('a page that replaces another one may be one of a trusted origin, which gets next with the origin of this one', async t => {

@@ -77,8 +77,7 @@ function passkeyPart (
   }
   const register = pathOf(auth, 'local/passkeys/register')
   const fields = asksMailCode && mailCodeField(texts)
-  const hidden = { ...targets, done: 'saved' }
-  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden, fields })
+  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
 }
 
 /** How a user sets up the factor that a sign-in waits for, or one of their choice. */
