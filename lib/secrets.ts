@@ -26,8 +26,8 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
 
 /** Reads the option `dataSecret` or SVC_AUTH_DATA_SECRET likewise; null without both. */
 export function dataSecretsOf (given: unknown): Secrets | null {
-  const setting = 'SVC_AUTH_DATA_SECRET'
-  return given === undefined && settingsIn(setting).length === 0 ? null : secretsOf(given, 'dataSecret', setting)
+  if (given === undefined && settingsIn('SVC_AUTH_DATA_SECRET').length === 0) return null
+  return secretsOf(given, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
 }
 
 /** Refuses to do without secrets; `need` is what the error says: `with …, because …`. */

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
+import { mergedVary } from '../http/vary.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
@@ -43,8 +44,7 @@ const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages
 
 const HEADERS = {
   'X-Robots-Tag': 'noindex',
-  'Cache-Control': 'no-store',
-  Vary: 'Accept-Language, Cookie'
+  'Cache-Control': 'no-store'
 }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
@@ -84,7 +84,9 @@ export class PageLayout {
     const { source } = this.#document(page, this.textsFor(reply.request), messages)
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
-    const headers = { ...HEADERS, 'Content-Security-Policy': this.#policy + ofScript }
+    // The application may have named other headers.
+    const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
+    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript }
     return reply.headers(headers).type('text/html; charset=utf-8').send(source)
   }
 

@@ -1,5 +1,6 @@
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
+import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { Pages, de, en, es, fr } from '../../lib/pages.js'
 import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -152,6 +153,14 @@ t.test('each field has the name by which password managers and browsers fill it 
   t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['email email email', 'password current current-password'])
   t.strictSame(fieldsOf(account, '/auth/local/change-password'),
     ['email  username', 'password current current-password', 'password password new-password'])
+})
+
+t.test('a page keeps the headers that the application has named in Vary', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => { reply.header('Vary', 'X-Tenant, cookie') })
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, pages: new Pages({ name: 'Shop' }) })
+  t.equal((await app.inject('/auth/pages/sign-in')).headers.vary, 'X-Tenant, Cookie, Accept-Language')
 })
 
 t.test('a page that cannot be made says why, and leads nowhere', async t => {
