@@ -239,6 +239,30 @@ t.test('an invited user chooses the first password by a link that works once, an
   t.equal((await eve.post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })).statusCode, 200)
 })
 
+t.test('an invited user who chooses the first password sets up the second factor that the application requires', async t => {
+  const { mountPasswordInvitations } = await load('password-invitations.ts')
+  const local = localProvider({ registration: false })
+  const secondFactor = new SecondFactor({ issuer: 'Shop', required: () => true })
+  let path = ''
+  const app = await start({ local, secondFactor, dataSecret: DATA_SECRET }, async app => {
+    app.get<{ Params: { userId: string } }>('/as/:userId', async request =>
+      app.auth.signIn(request, request.params.userId, { secondFactor: 'skip' }))
+    await mountPasswordInvitations(app, local, async (_to: string, invitation: string) => { path = invitation })
+  })
+  const [admin, ada] = [new Browser(app), new Browser(app)]
+  const { userId } = await app.auth.createUser({ email: 'admin@example.com', claims: { role: 'admin' } })
+  await admin.get(`/as/${userId}`)
+  await admin.post('/members', { email: 'ada@example.com' })
+
+  const chosen = await ada.submit('/first-password', { token: path.replace(/.*=/, ''), password: PASSWORD })
+
+  t.strictSame([chosen.statusCode, chosen.headers.location], [303, '/auth/local/second-factor'])
+  t.equal(await userIdIn(ada), null)
+  const { secret } = (await ada.post('/auth/local/totp/enroll')).json()
+  t.equal((await ada.post('/auth/local/totp/confirm', { code: totp(secret) })).statusCode, 200)
+  t.ok(await userIdIn(ada))
+})
+
 /** The service of a captcha: confirms each solved one once. */
 async function captchaService (t: Test): Promise<{ verifyUrl: string, asked: Array<Record<string, string>> }> {
   const asked: Array<Record<string, string>> = []
@@ -450,6 +474,26 @@ t.test('a mobile application gets a session with code and verifier', async t => 
 
   t.equal(stolen.json().code, 'invalid_token')
   t.equal(await userIdIn(phone), await userIdIn(browser))
+})
+
+t.test('a phone gets its session from a browser in which the second factor was asked', async t => {
+  const { mountPhoneRoutes } = await load('phone.ts')
+  const local = localProvider()
+  const secondFactor = new SecondFactor({ issuer: 'Shop', required: () => true })
+  const app = await start({ local, secondFactor, dataSecret: DATA_SECRET }, app => { mountPhoneRoutes(app, local) })
+  const [browser, phone] = [new Browser(app), new Browser(app)]
+  const verifier = randomBytes(32).toString('base64url')
+  const challenge = createHash('sha256').update(verifier).digest('base64url')
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  t.equal((await browser.get(`/phone?challenge=${challenge}`)).statusCode, 401, 'the sign-in waits for the factor')
+  const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+  await browser.post('/auth/local/totp/confirm', { code: totp(secret) })
+
+  const { headers: { location = '' } } = await browser.get(`/phone?challenge=${challenge}`)
+  await phone.post('/phone/session', { code: new URL(location).searchParams.get('code'), verifier })
+
+  t.equal(await userIdIn(phone), await userIdIn(browser))
+  t.ok(await userIdIn(phone))
 })
 
 t.test('users change in a transaction of the application: with its own tables, or not at all', async t => {

@@ -150,7 +150,7 @@ describe('tokens', () => {
     expect(claims.jti).type.toBe<string | undefined>()
     expect(claims.iat).type.toBe<number>()
     expect(claims.exp).type.toBe<number>()
-    expect(claims.aud).type.toBe<string | undefined>()
+    expect(claims.aud).type.toBe<string | string[] | undefined>()
     expect(claims.purpose).type.toBe<string | undefined>()
     expect(claims.scope).type.toBe<JsonValue | undefined>()
   })
