@@ -652,3 +652,18 @@ t.test('a table of the audit events says who did what', async t => {
   t.match((await ask(acts, adminId)).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }])
   t.strictSame(failures, [])
 })
+
+t.test('the secret of an authenticator app is decrypted for another system, for its row and with its data secret alone', async t => {
+  const { openSecret } = await load('open-secret.ts')
+  const store = new MemoryAuthStore()
+  const app = await start({ store, local: localProvider(), secondFactor: new SecondFactor({ issuer: 'Shop' }), dataSecret: DATA_SECRET })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+  await browser.post('/auth/local/totp/confirm', { code: totp(secret) })
+  const kept = (await store.factors(await userIdIn(browser) ?? '')).find(({ kind }) => kind === 'totp')
+
+  t.equal(await openSecret(kept?.secret, kept?.id, DATA_SECRET), secret)
+  await t.rejects(openSecret(kept?.secret, randomUUID(), DATA_SECRET), { message: 'the secret belongs to another row' })
+  await t.rejects(openSecret(kept?.secret, kept?.id, `${DATA_SECRET} of before`))
+})

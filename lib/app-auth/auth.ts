@@ -290,8 +290,8 @@ export class Auth extends Authorization {
    * verified the user's identity. The identity claims come from the user's link `local`, else from
    * their first link by the provider's name. The session gets a new id.
    *
-   * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when one is due (for
-   *   browsers `details.page` is the page for it), `invalid_state` when the user signs out meanwhile,
+   * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when one is due, for
+   *   browsers with its page in `details.page`, `invalid_state` when the user signs out meanwhile,
    *   `unauthenticated` when the hook deletes the user
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
