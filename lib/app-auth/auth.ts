@@ -290,9 +290,9 @@ export class Auth extends Authorization {
    * verified the user's identity. The identity claims come from the user's link `local`, else from
    * their first link by the provider's name. The session gets a new id.
    *
-   * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when one is due, for
-   *   browsers with its page in `details.page`, `invalid_state` when the user signs out meanwhile,
-   *   `unauthenticated` when the hook deletes the user
+   * @throws what the hook throws; AuthError `blocked`; `second_factor_required` when one is due, to
+   *   a browser with the page for it in `details.page`; `invalid_state` when the user signs out
+   *   meanwhile; `unauthenticated` when the hook deletes the user
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
