@@ -303,7 +303,7 @@ export class Auth extends Authorization {
     }).catch((error: unknown) => {
       if (!(error instanceof AuthError && error.code === 'second_factor_required')) throw error
       const page = this.#auth.pages.forStep(request, 'step', next)
-      throw new AuthError(error.code, { details: { ...error.details, page } })
+      throw new AuthError('second_factor_required', { details: { ...error.details, page } })
     })
   }
 }

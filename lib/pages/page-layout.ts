@@ -27,6 +27,8 @@ export interface LookOptions {
 export interface Page {
   readonly title: string
   readonly content: Content
+  /** Whether it has pictures besides the logo. */
+  readonly hasIcons?: boolean
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
   /** The URL that the browser opens at once, with and without scripts. */
@@ -86,7 +88,8 @@ export class PageLayout {
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
     // The application may have named other headers.
     const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
-    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript }
+    const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
+    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript + ofIcons }
     return reply.headers(headers).type('text/html; charset=utf-8').send(source)
   }
 
