@@ -34,7 +34,10 @@ export interface RegistrationPolicy {
 
 /** Options of a {@link LocalIdentityProvider}. */
 export interface LocalIdentityProviderOptions {
-  /** 32 characters or more; default LOCAL_IDP_SECRET. Of several, the first signs, all verify. */
+  /**
+   * 32 characters or more; default LOCAL_IDP_SECRET, several separated by blanks. Of several, the
+   * first signs, all verify.
+   */
   secret?: string | readonly string[] | undefined
   /**
    * Private JWKs (ES256 or EdDSA) in place of `secret`; the first one signs, all verify. The public

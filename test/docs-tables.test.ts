@@ -188,6 +188,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
       {
         clientId: nothing,
         clientSecret: nothing,
+        label: 'after the name',
+        icon: nothing,
         scopes: 'see below',
         authorizationParams,
         timeout,

@@ -117,9 +117,9 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
 }
 
-/** Makes a link that looks like a button. */
-export function button (href: string, label: string): Html {
-  return html`<a class="button quiet" href="${href}">${label}</a>`
+/** Makes a link that looks like a button; `icon` is the path of a picture. */
+export function button (href: string, label: string, icon?: string): Html {
+  return html`<a class="button quiet" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
 }
 
 /** A link to another page; false or null for one that there is not. */

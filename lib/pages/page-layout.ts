@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
+import { mergedVary } from '../http/vary.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
@@ -26,6 +27,8 @@ export interface LookOptions {
 export interface Page {
   readonly title: string
   readonly content: Content
+  /** Whether it has pictures besides the logo. */
+  readonly hasIcons?: boolean
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
   /** The URL that the browser opens at once, with and without scripts. */
@@ -46,8 +49,7 @@ const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
 
 const HEADERS = {
   'X-Robots-Tag': 'noindex',
-  'Cache-Control': 'no-store',
-  Vary: 'Accept-Language, Cookie'
+  'Cache-Control': 'no-store'
 }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
@@ -101,7 +103,10 @@ export class PageLayout {
     const { source } = this.#document(page, this.#chosen(reply.request)[0], messages)
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
-    const headers = { ...HEADERS, 'Content-Security-Policy': this.#policy + ofScript }
+    // The application may have named other headers.
+    const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
+    const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
+    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript + ofIcons }
     return reply.headers(headers).type('text/html; charset=utf-8').send(source)
   }
 

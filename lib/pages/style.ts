@@ -64,6 +64,7 @@ button, .button {
 .quiet, li button, form + [data-passkey] button, .danger { color: var(--auth-color); background: transparent }
 .danger { color: var(--auth-danger); border-color: var(--auth-danger) }
 .quiet { margin-block-start: .75rem }
+.button img { block-size: 1.25em; margin-inline-end: .5rem; vertical-align: -.25em }
 .qr {
   inline-size: 14rem; max-inline-size: 100%; margin: 1.25rem auto; padding: 1rem;
   background: #fff; forced-color-adjust: none;

@@ -10,7 +10,7 @@ import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, page, redirected } from '../../web/page.js'
-import { pathOfPage, providerLabel, providerLinks, signInPath } from './parts.js'
+import { hasIcons, pathOfPage, providerLabel, providerLinks, signInPath } from './parts.js'
 
 /** What the parts of the page show. */
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'> {
@@ -52,6 +52,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
   return {
     title: account.title,
     script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
+    hasIcons: hasIcons(auth),
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
       nameSection(view),
@@ -112,7 +113,7 @@ function methodsSection ({ auth, texts: { common, account }, links, saved }: Acc
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
   return section(account.methodsTitle, html`<ul>
 ${links.map(({ provider, claims: { email } }) => {
-  const shown = provider === 'local' ? common.password : providerLabel(provider)
+  const shown = provider === 'local' ? common.password : providerLabel(auth, provider)
   const label = filled(account.removeMethod, { provider: shown })
   return html`<li><span>${shown} <small>${email}</small></span>${links.length < 2
     ? html`<small>${account.onlyMethod}</small>`

@@ -4,6 +4,7 @@ import type { AuthContext } from '../../context.js'
 import { button } from '../../pages/form.js'
 import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
+import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
 import { withQuery } from '../../web/page.js'
@@ -26,9 +27,10 @@ const LABELS: ReadonlyMap<string, string> = new Map([
   ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
 ])
 
-/** Returns how users call a provider. */
-export function providerLabel (name: string): string {
-  return LABELS.get(name) ?? name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
+/** Returns how users call a provider, which this process need not have. */
+export function providerLabel (auth: AuthContext, name: string): string {
+  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  return providerOf(auth, name)?.label ?? LABELS.get(name) ?? words.join(' ')
 }
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
@@ -36,7 +38,20 @@ export function providerLinks (
   auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
 ): Html[] {
   return names.map(name =>
-    button(withQuery(pathOf(auth, `${name}/login`), query), filled(text, { provider: providerLabel(name) })))
+    button(
+      withQuery(pathOf(auth, `${name}/login`), query),
+      filled(text, { provider: providerLabel(auth, name) }),
+      providerOf(auth, name)?.icon
+    ))
+}
+
+/** Whether a page with links to providers has pictures. */
+export function hasIcons ({ providers }: AuthContext): boolean {
+  return providers.some(({ icon }) => icon !== undefined)
+}
+
+function providerOf ({ providers }: AuthContext, name: string): ExternalProvider | undefined {
+  return providers.find(provider => provider.name === name)
 }
 
 /** How a user is called. */

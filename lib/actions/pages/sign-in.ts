@@ -8,7 +8,7 @@ import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/pass
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
-import { nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+import { hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
@@ -43,6 +43,7 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
   return {
     title: signIn.title,
     script: passkeyPaths && passkeyPaths.script,
+    hasIcons: hasIcons(auth),
     content: [
       providerLinks(auth, signIn.withProvider, providers, hidden),
       (byPassword || byMail) && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
