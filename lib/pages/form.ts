@@ -122,6 +122,14 @@ export function button (href: string, label: string, icon?: string): Html {
   return html`<a class="button quiet" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
 }
 
+/** A link to another page; false or null for one that there is not. */
+export type WayOn = readonly [href: string | false | null, label: string]
+
+/** Makes the links to other pages. */
+export function links (...others: readonly WayOn[]): Html {
+  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
+}
+
 /** Makes a part of a page, below a heading. */
 export function section (title: string, content: Content): Html {
   return html`<section><h2>${title}</h2>${content}</section>`

@@ -44,6 +44,9 @@ export interface PageMessages {
 /** The look of pages without the option `pages`. */
 const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
+/** A language with a region: other parts of a tag could choose another calendar, or be no tag. */
+const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
+
 const HEADERS = {
   'X-Robots-Tag': 'noindex',
   'Cache-Control': 'no-store'
@@ -70,20 +73,34 @@ export class PageLayout {
     return new PageLayout(this.#options, targets)
   }
 
-  /** Returns the texts in the language that a request prefers, if there are some. */
+  /**
+   * Returns the texts in the language that a request prefers, if there are some. Their tag has the
+   * region of the request, which writes dates in another way.
+   */
   textsFor (request: FastifyRequest): Texts {
+    const [texts, preferred] = this.#chosen(request)
+    return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
+  }
+
+  /** Returns the tag of the language that a request prefers, as the option `languages` has it. */
+  languageOf (request: FastifyRequest): string {
+    return this.#chosen(request)[0].language
+  }
+
+  /** The texts, and the tag by which the request chose them. */
+  #chosen (request: FastifyRequest): [texts: Texts, preferred: string] {
     const { languages } = this.#options
     // Browsers name a few. A server that admits long headers would sort many.
     const accepted = request.headers['accept-language']?.slice(0, 1000)
     for (const preferred of new Negotiator({ headers: { 'accept-language': accepted } }).languages()) {
       const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
-      if (texts !== undefined) return texts
+      if (texts !== undefined) return [texts, preferred]
     }
-    return languages[0]
+    return [languages[0], '']
   }
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
-    const { source } = this.#document(page, this.textsFor(reply.request), messages)
+    const { source } = this.#document(page, this.#chosen(reply.request)[0], messages)
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
     // The application may have named other headers.

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { wantsJson } from '../http/accept.js'
+import type { ApplicationPages } from '../http/redirect-pages.js'
 import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind, MailPages } from '../mails/mail.js'
@@ -13,6 +14,7 @@ import type { Page } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
+import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
@@ -33,7 +35,7 @@ export interface LinkView {
   readonly texts: Texts
   readonly token: string
   /** Makes a form that sends the token. */
-  readonly form: (submit: string, fields: Content, more?: { not_me?: string }) => Html
+  readonly form: (submit: string, fields: Content, more?: { not_me: string }) => Html
 }
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
@@ -54,6 +56,20 @@ const answers = {
   302: redirect
 }
 
+/** What the page after a link says, by the word of its sentence. */
+const DONE: Readonly<Partial<Record<LinkMailKind, string>>> = {
+  'reset-password': 'password_changed', 'verify-email': 'email_confirmed', 'change-email': 'email_changed'
+}
+
+/** Where the user asks for another link. */
+const ASKS: Readonly<Record<LinkMailKind, keyof ApplicationPages>> = {
+  register: 'register',
+  'verify-email': 'account',
+  'reset-password': 'forgotPassword',
+  'change-email': 'account',
+  'sign-in': 'login'
+}
+
 /** Answers a failure: an error handler of routes. */
 type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
@@ -64,11 +80,17 @@ export function mountLinkPage (
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])
+  // A signed-in user sees on the page of their account what has changed.
+  const after = (request: FastifyRequest, word = DONE[kind]): Record<string, string | null> => word === undefined
+    ? {}
+    : { done: auth.hasPages ? word : null, next: request.principal && auth.pages.application.account }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
     texts: layout.textsFor(request),
-    form: (submit, fields, more) => form({ action, hidden: { token, ...more }, fields, submit })
+    form: (submit, fields, more) => form({
+      action, hidden: { ...after(request, more && 'email_released'), token, ...more }, fields, submit
+    })
   })
 
   /**
@@ -88,7 +110,11 @@ export function mountLinkPage (
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
-    const shown = page ?? { title: texts.titles[kind], content: html`<p>${texts.links.over}</p>` }
+    const content = [
+      html`<p>${texts.links.over}</p>`,
+      waysOn(auth, request, texts, [auth.pages.application[ASKS[kind]], texts.links.askAgain])
+    ]
+    const shown = page ?? { title: texts.titles[kind], content }
     return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
   }
 

@@ -55,7 +55,8 @@ describe('LocalIdentityProvider', () => {
   })
 
   test('asks the application about passwords', () => {
-    const check: PasswordCheck = (password, { email, issuer }) => {
+    const check: PasswordCheck = (password, { email, issuer, language }) => {
+      expect(language).type.toBe<string>()
       expect(issuer).type.toBe<string>()
       expect(password).type.toBe<string>()
       expect(email).type.toBe<string>()

@@ -9,7 +9,7 @@ import { passkeySignal } from '../../pages/passkey-form.js'
 import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
-import { type Targets, page, redirected, withQuery } from '../../web/page.js'
+import { type Targets, page, redirected } from '../../web/page.js'
 import { hasIcons, pathOfPage, providerLabel, providerLinks, signInPath } from './parts.js'
 
 /** What the parts of the page show. */
@@ -32,8 +32,9 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
   const { user, links } = present
-  const after = (params: Record<string, string>): Targets => ({ next: withQuery(here, params), error_next: here })
-  const left = { next: signInPath(auth, request), error_next: here }
+  const { secondFactor } = auth.pages.application
+  const after = (params: Record<string, string>): Targets => ({ next: here, error_next: here, ...params })
+  const left = { next: signInPath(auth, request), error_next: here, done: 'signed_out' }
   const view: AccountView = {
     auth,
     texts,
@@ -58,7 +59,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
       emailSection(view),
       passwordSection(view),
       methodsSection(view),
-      hasFactors(auth) && html`<section>${button(pathOfPage(auth, 'factors'), factors.title)}</section>`,
+      hasFactors(auth) && secondFactor && html`<section>${button(secondFactor, factors.title)}</section>`,
       sessions && devicesSection(view, sessions),
       deleteSection(view),
       html`<section>${action(logout, signedOut, common.signOut)}${
@@ -139,7 +140,7 @@ ${sessions.map(({ id, current, lastSeenAt, userAgent }) => {
 function deleteSection ({ auth, texts: { common, account }, hasPassword, left }: AccountView): Content {
   return hasMails(auth, 'deleteAccount') && section(account.deleteSubmit, [html`<p>${account.deleteText}</p>`, form({
     action: pathOf(auth, 'local/delete-account'),
-    hidden: left,
+    hidden: { ...left, done: 'deleted' },
     fields: hasPassword && currentPasswordField(common.currentPassword),
     submit: account.deleteSubmit,
     isDanger: true

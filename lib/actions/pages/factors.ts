@@ -38,8 +38,8 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
     return enrolPage(auth, view, { targets, asksMailCode: true, back: here })
   }
   const own = await listFactors(auth.accounts, present.user.userId)
-  const shown = { auth, texts, own, saved: { next: next ?? withQuery(here, { done: 'saved' }), error_next: here } }
-  const { passkeyPaths, factors: { passkeys } } = auth
+  const shown = { auth, texts, own, saved: { next: next ?? here, error_next: here, done: 'saved' } }
+  const { passkeyPaths, factors: { passkeys }, pages: { application: { account } } } = auth
   const again = missing && auth.pages.forStep(request, 'reauthenticate', here, missing.length > 0)
   return {
     title: factors.title,
@@ -50,7 +50,7 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
       appSection(shown),
       codesSection(shown),
       passkeys && passkeyPaths && passkeysSection(shown, passkeyPaths, passkeys.userDetails(present.user)),
-      html`<section>${button(pathOfPage(auth, 'account'), common.back)}</section>`
+      account && html`<section>${button(account, common.back)}</section>`
     ]
   }
 })

@@ -2,14 +2,14 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
 import { button } from '../../pages/form.js'
-import { type Html, html } from '../../pages/html.js'
+import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
 import { withQuery } from '../../web/page.js'
 
-/** The path of a page, with the page after a success. */
+/** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
   auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
   next: string | null = null
@@ -52,11 +52,6 @@ export function hasIcons ({ providers }: AuthContext): boolean {
 
 function providerOf ({ providers }: AuthContext, name: string): ExternalProvider | undefined {
   return providers.find(provider => provider.name === name)
-}
-
-/** Makes the links to other pages; null or false for those that are not mounted. */
-export function links (...others: ReadonlyArray<readonly [href: string | false, label: string]>): Html {
-  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
 }
 
 /** How a user is called. */
