@@ -75,29 +75,24 @@ export class PageLayout {
 
   /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
   textsFor (request: FastifyRequest): Texts {
-    const [texts, preferred] = this.#chosen(request)
-    return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
-  }
-
-  /** Returns the tag of the language that a request prefers, as the option `languages` has it. */
-  languageOf (request: FastifyRequest): string {
-    return this.#chosen(request)[0].language
-  }
-
-  /** The texts, and the tag by which the request chose them. */
-  #chosen (request: FastifyRequest): [texts: Texts, preferred: string] {
     const { languages } = this.#options
     // Browsers name a few. A server that admits long headers would sort many.
     const accepted = request.headers['accept-language']?.slice(0, 1000)
     for (const preferred of new Negotiator({ headers: { 'accept-language': accepted } }).languages()) {
       const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
-      if (texts !== undefined) return [texts, preferred]
+      if (texts !== undefined) return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
     }
-    return [languages[0], '']
+    return languages[0]
+  }
+
+  /** Returns the tag of that language without the region, as the option `languages` has it. */
+  languageFor (request: FastifyRequest): string {
+    const { language: tag } = this.textsFor(request)
+    return this.#options.languages.find(({ language }) => isOfLanguage(tag, language))?.language ?? tag
   }
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
-    const { source } = this.#document(page, this.#chosen(reply.request)[0], messages)
+    const { source } = this.#document(page, this.textsFor(reply.request), messages)
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
     // The application may have named other headers.

@@ -9,9 +9,6 @@ import { pathOf } from './act.js'
  */
 const COOKIE = 'svc_notice'
 
-/** In seconds: before the next page there may be one of recovery codes, or of a provider. */
-const MAX_AGE = 600
-
 /** Keeps the word of a sentence for the next page, if that is one of the plugin. */
 export function keepNotice (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, { target, word }: { target: string, word: unknown }
@@ -19,7 +16,8 @@ export function keepNotice (
   if (!auth.hasPages || !target.startsWith(pathOf(auth, 'pages/'))) return
   if (typeof word !== 'string' || sentenceOf(auth, request, word) === null) return
   const secure = auth.site.originOf(request).startsWith('https:')
-  reply.setCookie(COOKIE, word, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge: MAX_AGE })
+  // Ten minutes: a page of recovery codes, or of a provider, may come before.
+  reply.setCookie(COOKIE, word, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge: 600 })
 }
 
 /** Returns the sentence that was kept for this page; null for none. It is shown once. */

@@ -86,6 +86,6 @@ export function passwordsFor (
   }
   if (raw.closed) close()
   else raw.once('close', close)
-  const language = layout?.languageOf(request) ?? 'en'
+  const language = layout?.languageFor(request) ?? 'en'
   return needed(local, 'local').passwordsFor({ address: addressOf(request), signal: closed.signal }, language)
 }
