@@ -1,6 +1,9 @@
 import { type Content, type Html, html } from './html.js'
 import { type Texts, filled } from './texts.js'
 
+/** `primary`: at most one on a page is shown; `danger`: it deletes something. */
+type ButtonLook = 'primary' | 'quiet' | 'danger'
+
 /** A form of a page. It works without scripts. */
 export interface PageForm {
   /** The path that the form is sent to: without a token, because paths are logged. */
@@ -12,11 +15,14 @@ export interface PageForm {
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
   label?: string
-  /** Whether the button deletes something. */
-  isDanger?: boolean
+  /** How the button looks; default as the one that a page is for. */
+  look?: ButtonLook
   attributes?: Html
-  /** A second button: where it sends the form, without checking the fields, and its words. */
-  other?: { readonly action: string, readonly submit: string } | false
+  /**
+   * A second button, after the word `or`: where it sends the form, without checking the fields, and
+   * its words.
+   */
+  other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
 
 /** A field that the user fills in. */
@@ -37,20 +43,20 @@ export interface PageField {
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, look, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
-${other && html`<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${submit}</button>
+${other && html`${separator(other.or)}<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `
 }
 
 /** Makes a form of one button; `label` is what it does, where the words alone do not say it. */
 export function action (
-  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'isDanger'> = {}
+  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look'> = {}
 ): Html {
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
@@ -64,16 +70,18 @@ export function field (
 }
 
 /** Makes a field in which the user may choose a value; `none` is the text of no value. */
-export function choice (name: string, label: string, none: string, choices: readonly string[]): Html {
+export function choice (
+  name: string, label: string, none: string, choices: readonly string[], chosen: string | null
+): Html {
   return html`<label>${label}
 <select name="${name}">
 <option value="">${none}</option>
-${choices.map(choice => html`<option>${choice}</option>`)}
+${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
 </select></label>`
 }
 
-export function checkbox (name: string, label: string): Html {
-  return html`<label class="check"><input type="checkbox" name="${name}">${label}</label>`
+export function checkbox (name: string, label: string, isChecked: boolean): Html {
+  return html`<label class="check"><input type="checkbox" name="${name}"${isChecked && html` checked`}>${label}</label>`
 }
 
 /**
@@ -118,11 +126,53 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
 }
 
 /** Makes a link that looks like a button. */
-export function button (href: string, label: string): Html {
-  return html`<a class="button quiet" href="${href}">${label}</a>`
+export function button (href: string, label: string, look: ButtonLook = 'quiet'): Html {
+  return html`<a class="button ${look}" href="${href}">${label}</a>`
+}
+
+/** Makes what stands between two ways to go on. */
+export function separator (or: string): Html {
+  return html`<p class="or">${or}</p>`
+}
+
+/** Separates the ways to go on of a page by the word `or`; those that are empty are left out. */
+export function ways (or: string, ...contents: readonly Content[]): Content {
+  const others = contents.map(content => html`${content}`).filter(({ source }) => source !== '')
+  return others.map((way, index) => [index > 0 && separator(or), way])
 }
 
 /** Makes a part of a page, below a heading. */
 export function section (title: string, content: Content): Html {
   return html`<section><h2>${title}</h2>${content}</section>`
+}
+
+/** A row of settings. */
+export interface SettingsRow {
+  title: string
+  /** What the user has now. */
+  state: Content
+  /** The word that opens the row. */
+  change: string
+  /** What opens in place; absent where the user can change nothing. */
+  content?: Content
+  /** The page that the row leads to, in place of a content. */
+  href?: string
+  isOpen?: boolean
+  /** Whether the row is for deleting something. */
+  isDanger?: boolean
+  /** What is shown below, open or not. */
+  more?: Content
+}
+
+/** Makes a row of settings, which opens in place without a script. */
+export function row ({ title, state, change, content, href, isOpen, isDanger, more }: SettingsRow): Html {
+  const shown = html`<h2>${title}</h2> <span>${state}</span>`
+  const head = html`${shown} <span class="change${isDanger && ' danger'}">${change}</span>`
+  return html`<section class="row">
+${content && html`<details${isOpen && html` open`}><summary class="head">${head}</summary>
+<div>${content}</div></details>`}${
+href !== undefined && html`<a class="head" href="${href}">${head}</a>`}${
+!content && href === undefined && html`<div class="head">${shown}</div>`}
+${more}</section>
+`
 }

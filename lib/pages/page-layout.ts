@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
+import type { Site } from '../http/site.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
@@ -51,21 +52,24 @@ const HEADERS = {
 export class PageLayout {
   readonly #options: LookOptions
   readonly #policy: string
+  /** Where the name of the application leads. */
+  readonly #home: string
 
-  /** @param targets origins that forms may lead to, besides that of the application */
-  constructor (options: LookOptions = PLAIN, targets: ReadonlySet<string> = new Set()) {
+  /** @param site the application; null before it is known */
+  constructor (options: LookOptions = PLAIN, site: Site | null = null) {
     this.#options = options
+    this.#home = site?.publicPath('/') ?? '/'
     const { logo, stylesheet } = options
     const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
     // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is not framed.
     this.#policy = `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
-      `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...targets].join(' ')}; ` +
+      `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...site?.trustedOrigins ?? []].join(' ')}; ` +
       "frame-ancestors 'none'; base-uri 'none'"
   }
 
-  /** Returns the same look for pages whose forms may lead to other origins. */
-  redirectingTo (targets: ReadonlySet<string>): PageLayout {
-    return new PageLayout(this.#options, targets)
+  /** Returns the same look for the pages of a site, whose forms may lead to its trusted origins. */
+  of (site: Site): PageLayout {
+    return new PageLayout(this.#options, site)
   }
 
   /** Returns the texts in the language that a request prefers, if there are some. */
@@ -106,7 +110,7 @@ ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
 </head>
 <body>
-${(name ?? logo) && html`<header>${logo && html`<img src="${logo}" alt="">`}${name}</header>`}
+${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
 <main>
 <h1>${title}</h1>
 ${failure && html`<p role="alert">${failure}</p>`}

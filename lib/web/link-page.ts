@@ -32,6 +32,8 @@ export interface LinkView {
   readonly request: FastifyRequest
   readonly texts: Texts
   readonly token: string
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
   /** Makes a form that sends the token. */
   readonly form: (submit: string, fields: Content, more?: { not_me?: string }) => Html
 }
@@ -67,6 +69,7 @@ export function mountLinkPage (
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
+    typed: Object(request.body),
     texts: layout.textsFor(request),
     form: (submit, fields, more) => form({ action, hidden: { token, ...more }, fields, submit })
   })

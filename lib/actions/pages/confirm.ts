@@ -1,6 +1,6 @@
 import { currentUser } from '../../current-user/current.js'
 import { methodsIn } from '../../current-user/methods.js'
-import { action, codeField, form, passwordField, usernameField } from '../../pages/form.js'
+import { action, codeField, form, passwordField, usernameField, ways } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeyForm } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
@@ -27,15 +27,18 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
     script: passkey && passkey.script,
     content: [
       html`<p>${filled(confirm.text, { user: nameOf(principal) })}</p>`,
-      (methods.includes('totp') || methods.includes('recovery')) &&
-        [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
-      !needsFactor && methods.includes('password') &&
-        ask(usernameField(common.email, email), passwordField(common.password)),
-      !needsFactor && methods.includes('mail') &&
-        action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
-      passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
-      providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' }),
-      action(pathOf(auth, 'logout'), { next: signIn }, confirm.signOut, { isDanger: true })
+      ways(
+        texts.signIn.or,
+        (methods.includes('totp') || methods.includes('recovery')) &&
+          [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
+        !needsFactor && methods.includes('password') &&
+          ask(usernameField(common.email, email), passwordField(common.password)),
+        !needsFactor && methods.includes('mail') &&
+          action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
+        passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
+        providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
+      ),
+      action(pathOf(auth, 'logout'), { next: signIn }, confirm.signOut, { look: 'quiet' })
     ]
   }
 })

@@ -7,6 +7,7 @@ import { filled } from '../../pages/texts.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
 import { withQuery } from '../../web/page.js'
+import { isChecked } from '../../web/schema-parts.js'
 
 /** The path of a page, with the page after a success. */
 export function pathOfPage (
@@ -52,4 +53,9 @@ export function nameOf ({ userId, claims: { name, email } }: Principal): string 
 /** What the user typed into a text field of the form that failed. */
 export function textIn (value: unknown): string | null {
   return typeof value === 'string' ? value : null
+}
+
+/** Whether a checkbox of the form that failed was checked. */
+export function checkedIn (value: unknown): boolean {
+  return isChecked(textIn(value) ?? undefined)
 }
