@@ -143,7 +143,9 @@ export const verifyEmail = form({
           section(links.itWasYou, form(links.verifySubmit, [
             usernameField(common.email, email), asksPassword && passwordField(common.password)
           ])),
-          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, address, { not_me: 'true' }))
+          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, address, {
+            hidden: { not_me: 'true' }, look: 'danger'
+          }))
         ]
       }
     }

@@ -198,8 +198,8 @@ function shown (
       content: [
         html`<p>${factors.recoveryText}</p>`,
         html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
-        html`<p><a href="data:text/plain;charset=utf-8,${file}" download="recovery-codes.txt">${
-          factors.saveCodes}</a></p>`,
+        html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
+          factors.saveCodes}</a>`,
         checkbox('saved', factors.codesSaved, false),
         button(auth.pages.afterSuccess(request, next), common.continue, 'primary')
       ]

@@ -18,10 +18,7 @@ export interface PageForm {
   /** How the button looks; default as the one that a page is for. */
   look?: ButtonLook
   attributes?: Html
-  /**
-   * A second button, after the word `or`: where it sends the form, without checking the fields, and
-   * its words.
-   */
+  /** A second button after a word: where it sends the form, without checking the fields. */
   other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
 
@@ -49,7 +46,8 @@ ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
 <button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${submit}</button>
-${other && html`${separator(other.or)}<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+${other && html`${separator(other.or)}
+<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `
 }
@@ -85,12 +83,14 @@ export function checkbox (name: string, label: string, isChecked: boolean): Html
 }
 
 /**
- * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
- * sent. Password managers keep the password under it.
+ * Shows the e-mail by which the user signs in, beside a password, with a field that is neither
+ * shown nor sent: password managers keep the password under it.
+ *
+ * @param label null where the page shows the e-mail already
  */
-export function usernameField (label: string, email: string | null): Content {
-  return email !== null && html`<label>${label}
-<input type="email" value="${email}" autocomplete="username" readonly></label>`
+export function usernameField (label: string | null, email: string | null): Content {
+  return email !== null && html`${label && html`<p><b>${label}</b><br>${email}</p>`}
+<input type="email" value="${email}" autocomplete="username" hidden>`
 }
 
 /** Makes the field of the e-mail by which a user signs in. */
@@ -130,10 +130,7 @@ export function button (href: string, label: string, look: ButtonLook = 'quiet')
   return html`<a class="button ${look}" href="${href}">${label}</a>`
 }
 
-/** Makes what stands between two ways to go on. */
-export function separator (or: string): Html {
-  return html`<p class="or">${or}</p>`
-}
+const separator = (or: string): Html => html`<p class="or">${or}</p>`
 
 /** Separates the ways to go on of a page by the word `or`; those that are empty are left out. */
 export function ways (or: string, ...contents: readonly Content[]): Content {
@@ -146,33 +143,26 @@ export function section (title: string, content: Content): Html {
   return html`<section><h2>${title}</h2>${content}</section>`
 }
 
-/** A row of settings. */
+/** A row of settings. With a content it opens in place; with `href` it leads to a page. */
 export interface SettingsRow {
   title: string
   /** What the user has now. */
   state: Content
   /** The word that opens the row. */
   change: string
-  /** What opens in place; absent where the user can change nothing. */
   content?: Content
-  /** The page that the row leads to, in place of a content. */
   href?: string
   isOpen?: boolean
-  /** Whether the row is for deleting something. */
   isDanger?: boolean
   /** What is shown below, open or not. */
   more?: Content
 }
 
-/** Makes a row of settings, which opens in place without a script. */
 export function row ({ title, state, change, content, href, isOpen, isDanger, more }: SettingsRow): Html {
   const shown = html`<h2>${title}</h2> <span>${state}</span>`
   const head = html`${shown} <span class="change${isDanger && ' danger'}">${change}</span>`
-  return html`<section class="row">
-${content && html`<details${isOpen && html` open`}><summary class="head">${head}</summary>
-<div>${content}</div></details>`}${
-href !== undefined && html`<a class="head" href="${href}">${head}</a>`}${
-!content && href === undefined && html`<div class="head">${shown}</div>`}
-${more}</section>
-`
+  const link = href !== undefined && html`<a class="head" href="${href}">${head}</a>`
+  return html`<section class="row">${content
+    ? html`<details${isOpen && html` open`}><summary class="head">${head}</summary>\n<div>${content}</div></details>`
+    : link || html`<div class="head">${shown}</div>`}${more}</section>\n`
 }

@@ -29,6 +29,8 @@ export interface Page {
   readonly content: Content
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
+  /** Whether it has more room, for rows. */
+  readonly isWide?: boolean
   /** The URL that the browser opens at once, with and without scripts. */
   readonly refresh?: string
 }
@@ -93,7 +95,7 @@ export class PageLayout {
   }
 
   #document (
-    { title, content, script, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
+    { title, content, script, isWide, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
   ): Html {
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
@@ -109,7 +111,7 @@ ${logo && html`<link rel="icon" href="${logo}">`}
 ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
 </head>
-<body>
+<body${isWide && html` class="wide"`}>
 ${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
 <main>
 <h1>${title}</h1>

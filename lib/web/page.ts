@@ -60,8 +60,12 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     const texts = layout.textsFor(asked.request)
     const is = (name: string): boolean => query.get(name) === 'true'
     const page = await pageOf(auth, {
-      ...asked, texts, next: query.get('next'), needsFactor: is('second_factor'), isLost: is('lost'),
-      opened: query.get('open')
+      ...asked,
+      texts,
+      next: query.get('next'),
+      opened: query.get('open'),
+      needsFactor: is('second_factor'),
+      isLost: is('lost')
     })
     return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
   }

@@ -2,7 +2,7 @@ import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../cont
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
 import { deviceOf } from '../../pages/device.js'
 import {
-  action, currentPasswordField, field, form, nameField, newPasswordField, row, usernameField
+  type SettingsRow, action, currentPasswordField, field, form, nameField, newPasswordField, row, usernameField
 } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeySignal } from '../../pages/passkey-form.js'
@@ -13,18 +13,20 @@ import { type Targets, type View, page, redirected, withQuery } from '../../web/
 import { nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn } from './parts.js'
 
 /** What the rows of the page show. */
-interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed' | 'opened'> {
+interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
   readonly hasPassword: boolean
-  /** Where the forms of a row go: after a failure the row is open again. */
-  readonly targets: (row: string, after?: { done?: 'saved' | 'sent', open?: string }) => Targets
+  /** Makes a row, which is open if its form has failed. */
+  readonly rowOf: (name: string, shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
+  /** Where the forms of a row go. */
+  readonly targets: (row: string, after?: { done?: 'sent', open?: string }) => Targets
   /** Where the forms go that sign the user out. */
   readonly left: Targets
 }
 
 /** The page on which the signed-in user sees and changes their account. */
 export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts, typed, opened }) => {
-  const { common, signIn, account } = texts
+  const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
@@ -34,19 +36,22 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     auth,
     texts,
     typed,
-    opened,
     user,
     links,
+    left,
     hasPassword: hasPasswords(auth) && links.some(({ provider }) => provider === 'local'),
+    rowOf: (name, shown) => row({ change: account.change, isOpen: opened === name, ...shown }),
     targets: (row, after) => ({
       next: withQuery(here, { done: 'saved', ...after }), error_next: withQuery(here, { open: row })
-    }),
-    left
+    })
   }
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
   const passkeys = user.factors?.includes('passkey') === true ? auth.factors.passkeys : null
+  const kinds = [['totp', factors.app], ['passkey', factors.passkey]] as const
+  const own = kinds.flatMap(([kind, name]) => user.factors?.includes(kind) === true ? name : [])
   return {
     title: account.title,
+    isWide: true,
     script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
@@ -56,47 +61,36 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
       emailRow(view),
       passwordRow(view),
       methodsRow(view),
-      hasFactors(auth) && securityRow(view),
+      hasFactors(auth) && view.rowOf('security', {
+        title: factors.title, state: own.join(', ') || account.off, href: pathOfPage(auth, 'factors')
+      }),
       devicesRow(view, sessions),
       deleteRow(view)
     ]
   }
 })
 
-function nameRow ({ auth, texts: { common, account }, user, typed, opened, targets }: AccountView): Html {
-  const isOpen = opened === 'name'
-  return row({
-    title: common.name,
-    state: user.name ?? account.notSet,
-    change: account.change,
-    isOpen,
-    content: form({
-      action: pathOf(auth, 'pages/name'),
-      hidden: targets('name'),
-      fields: nameField(common.name, (isOpen ? textIn(typed.name) : null) ?? user.name),
-      submit: account.nameSubmit
-    })
+function nameRow ({ auth, texts: { common, account }, user: { name }, typed, rowOf, targets }: AccountView): Html {
+  const fields = nameField(common.name, textIn(typed.name) ?? name)
+  const content = form({
+    action: pathOf(auth, 'pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
   })
+  return rowOf('name', { title: common.name, state: name ?? account.notSet, content })
 }
 
-function emailRow (
-  { auth, texts: { common, account }, user, hasPassword, typed, opened, targets }: AccountView
-): Content {
-  const { email, emailVerified } = user
-  const sent = targets('email', { done: 'sent' })
-  return email !== null && row({
+function emailRow (view: AccountView): Content {
+  const { auth, texts: { common, account }, user: { email, emailVerified }, typed } = view
+  const sent = view.targets('email', { done: 'sent' })
+  const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
+  return email !== null && view.rowOf('email', {
     title: common.email,
     state: html`${email} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
-    change: account.change,
-    isOpen: opened === 'email',
     content: hasMails(auth, 'changeEmail') && form({
       action: pathOf(auth, 'local/change-email'),
       hidden: sent,
       fields: [
-        field({
-          name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email', value: textIn(typed.email)
-        }),
-        hasPassword && currentPasswordField(common.currentPassword)
+        field({ ...newEmail, value: textIn(typed.email) }),
+        view.hasPassword && currentPasswordField(common.currentPassword)
       ],
       submit: account.emailSubmit
     }),
@@ -105,19 +99,17 @@ function emailRow (
   })
 }
 
-function passwordRow ({ auth, texts: { common, account }, user, hasPassword, opened, targets }: AccountView): Content {
+function passwordRow ({ auth, texts: { common, account }, user, hasPassword, rowOf, targets }: AccountView): Content {
   const { local } = auth
   const isOffered = hasPassword ? hasMails(auth, 'changePassword') : user.emailVerified && hasMails(auth, 'setPassword')
-  return local && (hasPassword || isOffered) && row({
+  return local && (hasPassword || isOffered) && rowOf('password', {
     title: common.password,
     state: hasPassword ? account.set : account.notSet,
-    change: account.change,
-    isOpen: opened === 'password',
     content: isOffered && form({
       action: pathOf(auth, hasPassword ? 'local/change-password' : 'local/set-password'),
       hidden: targets('password'),
       fields: [
-        usernameField(common.email, user.email),
+        usernameField(null, user.email),
         hasPassword && currentPasswordField(common.currentPassword),
         newPasswordField(common, common.newPassword, local.minPasswordLength)
       ],
@@ -126,76 +118,58 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, ope
   })
 }
 
-function methodsRow ({ auth, texts: { common, account }, links, opened, targets }: AccountView): Html {
+function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }: AccountView): Html {
   const names = links.map(({ provider }) => provider)
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
   const labelOf = (name: string): string => name === 'local' ? common.password : providerLabel(name)
   const hidden = targets('methods', { open: 'methods' })
   const isOnly = links.length < 2
-  return row({
+  const items = links.map(({ provider, claims: { email } }) => {
+    const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
+    return html`<li><span>${labelOf(provider)} <small>${email}</small></span>${!isOnly &&
+      action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
+  })
+  return rowOf('methods', {
     title: account.methodsTitle,
     state: html`${names.map(labelOf).join(', ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
-    change: account.change,
-    isOpen: opened === 'methods',
-    content: (!isOnly || others.length > 0) && html`<ul>
-${links.map(({ provider, claims: { email } }) => {
-  const shown = labelOf(provider)
-  const label = filled(account.removeMethod, { provider: shown })
-  return html`<li><span>${shown} <small>${email}</small></span>${!isOnly &&
-    action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, { label, look: 'danger' })}</li>`
-})}
-</ul>
-${providerLinks(auth, account.add, others, { ...hidden, link: 'true' })}`
+    content: (!isOnly || others.length > 0) &&
+      [html`<ul>${items}</ul>`, providerLinks(auth, account.add, others, { ...hidden, link: 'true' })]
   })
 }
 
-function securityRow ({ auth, texts: { account, factors }, user }: AccountView): Html {
-  const kinds = [['totp', factors.app], ['passkey', factors.passkey]] as const
-  const own = kinds.flatMap(([kind, name]) => user.factors?.includes(kind) === true ? name : [])
-  return row({
-    title: factors.title,
-    state: own.length === 0 ? account.off : own.join(', '),
-    change: account.change,
-    href: pathOfPage(auth, 'factors')
-  })
-}
-
-function devicesRow ({ auth, texts, opened, targets, left }: AccountView, sessions: readonly UserSession[] | null): Html {
+function devicesRow (
+  { auth, texts, rowOf, targets, left }: AccountView, sessions: readonly UserSession[] | null
+): Html {
   const { language, common, account } = texts
   const canEnd = auth.local?.accountRoutes.sessionsEnd === true
   const hidden = targets('devices', { open: 'devices' })
+  const items = sessions?.map(({ id, current, lastSeenAt, userAgent }) => {
+    const device = deviceOf(userAgent) ?? account.unknownDevice
+    const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
+    const label = filled(account.endSession, { device })
+    return html`<li><span>${device} <small>${used}</small></span>${!current && canEnd &&
+      action(pathOf(auth, 'local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
+  })
   const everywhere = { ...left, everywhere: 'on' }
-  return row({
+  return rowOf('devices', {
     title: account.devicesTitle,
-    state: sessions && filled(account.signedIn, { count: String(sessions.length) }),
-    change: account.change,
-    isOpen: opened === 'devices',
+    state: items && filled(account.signedIn, { count: String(items.length) }),
     content: [
-      sessions && html`<ul>
-${sessions.map(({ id, current, lastSeenAt, userAgent }) => {
-  const device = deviceOf(userAgent) ?? account.unknownDevice
-  const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
-  const label = filled(account.endSession, { device })
-  return html`<li><span>${device} <small>${used}</small></span>${!current && canEnd &&
-    action(pathOf(auth, 'local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
-})}
-</ul>`,
+      items && html`<ul>${items}</ul>`,
       action(pathOf(auth, 'logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
     ]
   })
 }
 
-function deleteRow ({ auth, texts: { common, account }, hasPassword, opened, left, targets }: AccountView): Content {
-  const { error_next } = targets('delete')
-  return hasMails(auth, 'deleteAccount') && row({
+function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf, targets }: AccountView): Content {
+  return hasMails(auth, 'deleteAccount') && rowOf('delete', {
     title: account.deleteSubmit,
     state: account.deleteText,
     change: account.delete,
     isDanger: true,
-    isOpen: opened === 'delete',
     content: form({
       action: pathOf(auth, 'local/delete-account'),
-      hidden: { next: left.next, error_next },
+      hidden: { ...targets('delete'), next: left.next },
       fields: hasPassword && currentPasswordField(common.currentPassword),
       submit: account.deleteSubmit,
       look: 'danger'

@@ -7,6 +7,7 @@ import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
 import { nameOf, providerLinks, signInPath } from './parts.js'
+import { leaveForm } from './totp.js'
 
 /** The page on which the signed-in user authenticates again. */
 export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
@@ -33,12 +34,14 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
           [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
         !needsFactor && methods.includes('password') &&
           ask(usernameField(common.email, email), passwordField(common.password)),
-        !needsFactor && methods.includes('mail') &&
-          action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
-        passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
-        providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
+        [
+          !needsFactor && methods.includes('mail') &&
+            action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
+          passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
+          providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
+        ]
       ),
-      action(pathOf(auth, 'logout'), { next: signIn }, confirm.signOut, { look: 'quiet' })
+      leaveForm(auth, texts, signIn)
     ]
   }
 })

@@ -46,6 +46,7 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
   const shown = { auth, texts, typed, own, saved, look } as const
   return {
     title: factors.title,
+    isWide: true,
     script: passkeyPaths && passkeyPaths.script,
     content: [
       again && [html`<p>${factors.confirmText}</p>`, button(again, confirm.title, 'primary')],
@@ -64,14 +65,13 @@ function listSection (view: FactorsView): Content {
   const listed = own.filter(({ kind }) => kind !== 'recovery')
   const canSetUp = hasSecondFactor(auth) && own.every(({ kind }) => kind !== 'totp')
   return (listed.length > 0 || canSetUp) && section(factors.list, [
-    listed.length > 0 && html`<ul>
-${listed.map(factor => item(view, factor))}
-</ul>`,
+    listed.length > 0 && html`<ul>${listed.map(factor => item(view, factor))}</ul>`,
     canSetUp && action(pathOf(auth, 'local/totp/enroll'), saved, factors.setUp, { look })
   ])
 }
 
-function item ({ auth, texts, typed, saved }: FactorsView, { id, kind, name, createdAt, lastUsedAt }: UserFactor): Html {
+function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): Html {
+  const { id, kind, name, createdAt, lastUsedAt } = factor
   const { language, account, factors } = texts
   const isPasskey = kind === 'passkey'
   const shown = isPasskey ? name ?? id : factors.app

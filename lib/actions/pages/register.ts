@@ -28,7 +28,8 @@ export const register = page({ path: '/pages/register', when: canRegister }, asy
           !isFirst && nameField(common.optionalName, textIn(typed.name)),
           emailField(common.email, textIn(typed.email)),
           !isFirst && newPasswordField(common, common.password, minPasswordLength),
-          auth.remember !== null && verify === 'later' && checkbox('remember', common.remember, checkedIn(typed.remember))
+          auth.remember !== null && verify === 'later' &&
+            checkbox('remember', common.remember, checkedIn(typed.remember))
         ],
         submit: isFirst ? forgotPassword.submit : titles.register
       }),

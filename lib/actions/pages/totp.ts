@@ -105,10 +105,11 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
   }
 }
 
-/** The form by which a user leaves a sign-in that waits. */
-export function leaveForm (auth: AuthContext, { confirm }: Texts): Html {
-  const next = auth.pages.application.login ?? auth.site.publicPath('/')
-  return action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })
+/** The form by which a user leaves a sign-in that waits, or goes on as another one. */
+export function leaveForm (
+  auth: AuthContext, { confirm }: Texts, next = auth.pages.application.login ?? auth.site.publicPath('/')
+): Html {
+  return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
 
 function mailCodeField ({ factors }: Texts): Html {
