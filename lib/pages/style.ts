@@ -36,9 +36,8 @@ body {
 }
 .wide { max-width: calc(1.5 * var(--auth-width)) }
 .wide :is(input, button, .button) { max-inline-size: var(--auth-width) }
-header, header a, footer { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; color: var(--auth-faint) }
-header { font-weight: 600 }
-header a { color: inherit; text-decoration: none }
+header a, footer { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; color: var(--auth-faint) }
+header a { font-weight: 600; text-decoration: none }
 header img { block-size: 2rem }
 footer { margin-block-start: 3rem; font-size: .875rem }
 h1 { font-size: 1.5rem; line-height: 1.25 }
