@@ -200,16 +200,15 @@ export function resolveOptions (
   }
 
   const page = pageOn(site)
-  const { changePasswordPage, ...pages } = checkedMembers(
-    options, {
-      loginPage: page,
-      registerPage: page,
-      forgotPasswordPage: page,
-      accountPage: page,
-      reauthenticatePage: page,
-      secondFactorPage: page,
-      changePasswordPage: page
-    })
+  const { changePasswordPage, ...pages } = checkedMembers(options, {
+    loginPage: page,
+    registerPage: page,
+    forgotPasswordPage: page,
+    accountPage: page,
+    reauthenticatePage: page,
+    secondFactorPage: page,
+    changePasswordPage: page
+  })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const hasPasskeysAtRoot = given.passkeys !== null && isAtRoot(context)

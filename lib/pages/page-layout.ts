@@ -47,7 +47,7 @@ export interface PageMessages {
 /** The look of pages without the option `pages`. */
 const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
-/** A language with a region: other parts of a tag could choose another calendar, or be no tag. */
+/** A language with a region: other parts of a tag may be invalid, or choose another calendar. */
 const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
 
 const HEADERS = {
@@ -79,10 +79,7 @@ export class PageLayout {
     return new PageLayout(this.#options, site)
   }
 
-  /**
-   * Returns the texts in the language that a request prefers, if there are some. Their tag has the
-   * region of the request, which writes dates in another way.
-   */
+  /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
   textsFor (request: FastifyRequest): Texts {
     const [texts, preferred] = this.#chosen(request)
     return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts

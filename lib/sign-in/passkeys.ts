@@ -98,7 +98,7 @@ export async function usePasskey (
   const own = passkeysIn(await auth.accounts.factors(userId))
   const isOfUser = response.userId !== null
   const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
-  // Elsewhere the passkey may be that of another user, and must stay in the password manager.
+  // Elsewhere it may be that of another user. It tells only those who know the id, which is random.
   const isGone = factor === null && isOfUser && response.ceremony === 'login'
   const unknown = isGone ? new UnknownPasskey(response.id) : null
   const { challenge } = response
@@ -112,10 +112,7 @@ export async function usePasskey (
       throw error
     })
   if (used === null || user === null || factor === null) {
-    // It tells only those who know the id of the passkey, which is random and of 16 bytes or more.
-    throw unknown === null
-      ? new AuthError('invalid', { message: PASSKEY_REFUSED })
-      : new AuthError('unknown_passkey', { cause: unknown })
+    throw unknown ?? new AuthError('invalid', { message: PASSKEY_REFUSED })
   }
   const proof = { method: 'passkey', at: Date.now() } as const
   const { id, counter, usedAt, data } = used

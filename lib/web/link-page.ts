@@ -60,18 +60,13 @@ const answers = {
   302: redirect
 }
 
-/** What the page after a link says, by the word of its sentence. */
-const DONE: Readonly<Partial<Record<LinkMailKind, string>>> = {
-  'reset-password': 'password_changed', 'verify-email': 'email_confirmed', 'change-email': 'email_changed'
-}
-
-/** Where the user asks for another link. */
-const ASKS: Readonly<Record<LinkMailKind, keyof ApplicationPages>> = {
-  register: 'register',
-  'verify-email': 'account',
-  'reset-password': 'forgotPassword',
-  'change-email': 'account',
-  'sign-in': 'login'
+/** Where the user asks for another link, and the word of what the page after its form says. */
+const STEPS: Readonly<Record<LinkMailKind, readonly [ask: keyof ApplicationPages, done?: string]>> = {
+  register: ['register'],
+  'verify-email': ['account', 'email_confirmed'],
+  'reset-password': ['forgotPassword', 'password_changed'],
+  'change-email': ['account', 'email_changed'],
+  'sign-in': ['login']
 }
 
 /** Answers a failure: an error handler of routes. */
@@ -85,7 +80,8 @@ export function mountLinkPage (
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])
   // A signed-in user sees on the page of their account what has changed.
-  const after = (request: FastifyRequest, word = DONE[kind]): Record<string, string | null> => word === undefined
+  const [ask, done] = STEPS[kind]
+  const after = (request: FastifyRequest, word = done): Record<string, string | null> => word === undefined
     ? {}
     : { done: auth.hasPages ? word : null, next: request.principal && auth.pages.application.account }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
@@ -115,11 +111,8 @@ export function mountLinkPage (
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
-    const content = [
-      html`<p>${texts.links.over}</p>`,
-      waysOn(auth, request, texts, [auth.pages.application[ASKS[kind]], texts.links.askAgain])
-    ]
-    const shown = page ?? { title: texts.titles[kind], content }
+    const ways = waysOn(auth, request, texts, [pages.application[ask], texts.links.askAgain])
+    const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }
     return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
   }
 

@@ -87,8 +87,8 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     async errorHandler (error, request, reply) {
       const texts = layout.textsFor(request)
       const refusal = recordFailure(request, reply, error)
-      const title = failureOf(texts, refusal)
-      return layout.send(reply.code(refusal.statusCode), { title, content: waysOn(auth, request, texts) })
+      const page = { title: failureOf(texts, refusal), content: waysOn(auth, request, texts) }
+      return layout.send(reply.code(refusal.statusCode), page)
     }
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams

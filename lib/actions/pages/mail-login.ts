@@ -27,9 +27,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
     const found = await signInOfLink(auth, request, token)
-    if (found === null) {
-      return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, view.texts)] }
-    }
+    if (found === null) return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, view.texts)] }
     const { email, next } = found.pending
     const hidden = { ...targetsOf(auth, 'local/mail-login', { next }), token }
     return {

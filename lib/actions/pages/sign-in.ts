@@ -43,7 +43,7 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
   const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
     ceremony, options: passkeyPaths.options, action: byPasskey, hidden, fields
   })
-  const unknown = failure?.cause instanceof UnknownPasskey ? failure.cause : null
+  const unknown = failure instanceof UnknownPasskey ? failure : null
   return {
     title: signIn.title,
     script: passkeyPaths && passkeyPaths.script,
