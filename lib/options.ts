@@ -212,7 +212,7 @@ export function resolveOptions (
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const hasPasskeysAtRoot = given.passkeys !== null && isAtRoot(context)
-  const layout = given.pages?.look.redirectingTo(site.trustedOrigins) ?? null
+  const layout = given.pages?.look.of(site) ?? null
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
   const account = pages.accountPage ?? routePath(layout, 'pages/account')

@@ -184,7 +184,7 @@ async function actsOf (auth: AuthContext): Promise<Act[]> {
 /** The look of the pages of steps and links without the option `pages`. */
 async function plainLayout ({ site }: ResolvedOptions): Promise<PageLayout> {
   const { PageLayout } = await import('./pages/page-layout.js')
-  return new PageLayout().redirectingTo(site.trustedOrigins)
+  return new PageLayout().of(site)
 }
 
 async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {

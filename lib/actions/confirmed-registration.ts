@@ -10,6 +10,7 @@ import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import { ACCEPTED, type Form, form, signedInAs } from '../web/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from '../web/password-forms.js'
 import { filledIn, remember, signedIn, token } from '../web/schema-parts.js'
+import { checkedIn, textIn } from './pages/parts.js'
 import { createAccount } from './registration.js'
 
 /**
@@ -51,7 +52,7 @@ export const registerConfirmed = form({
     summary: 'The page that registers a user whose address is confirmed',
     user: 'anyone',
     customPage: 'register',
-    async open (auth, { token, form, texts: { common, titles } }) {
+    async open (auth, { token, form, typed, texts: { common, titles } }) {
       const { email } = await openRegistration(auth, token)
       const { minPasswordLength, registration } = needed(auth.local, 'local')
       const { roles } = needed(registration, 'registration')
@@ -59,10 +60,10 @@ export const registerConfirmed = form({
         title: titles.register,
         content: form(titles.register, [
           usernameField(common.email, email),
-          nameField(common.optionalName, null),
+          nameField(common.optionalName, textIn(typed.name)),
           newPasswordField(common, common.password, minPasswordLength),
-          roles.length > 0 && choice('role', common.role, common.noRole, roles),
-          auth.remember !== null && checkbox('remember', common.remember)
+          roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
+          auth.remember !== null && checkbox('remember', common.remember, checkedIn(typed.remember))
         ])
       }
     }

@@ -15,6 +15,7 @@ import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from '../web/password-forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../web/schema-parts.js'
+import { textIn } from './pages/parts.js'
 
 /**
  * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
@@ -129,10 +130,12 @@ export const verifyEmail = form({
     user: 'anyone',
     customPage: 'verifyEmail',
     // No text is one that the person who registered chose: they may be a stranger to the reader.
-    async open (auth, { request, token, form, texts: { language, common, titles, links } }) {
+    async open (auth, { request, token, form, typed, texts: { language, common, titles, links } }) {
       const { user: { userId, email, createdAt, emailVerified } } = await openLink(auth, 'verify-email', token)
       const asksPassword = !isSignedInAs(request, userId)
-      const typed = field({ name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email' })
+      const address = field({
+        name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email', value: textIn(typed.email)
+      })
       return {
         title: titles['verify-email'],
         content: [
@@ -140,7 +143,9 @@ export const verifyEmail = form({
           section(links.itWasYou, form(links.verifySubmit, [
             usernameField(common.email, email), asksPassword && passwordField(common.password)
           ])),
-          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, typed, { not_me: 'true' }))
+          !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, address, {
+            hidden: { not_me: 'true' }, look: 'danger'
+          }))
         ]
       }
     }

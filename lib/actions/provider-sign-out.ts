@@ -54,7 +54,8 @@ export async function signOutThere (
     // @fastify/helmet sets it to 'self'. Not by a header: proxies refuse one of this length.
     show () {
       const { common, signOut } = layout.textsFor(request)
-      const content = [html`<p>${filled(signOut.text, { host: url.host })}</p>`, button(url.href, common.continue)]
+      const text = html`<p>${filled(signOut.text, { host: url.host })}</p>`
+      const content = [text, button(url.href, common.continue, 'primary')]
       return layout.send(reply, { title: signOut.title, refresh: url.href, content })
     }
   }

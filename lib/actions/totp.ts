@@ -9,7 +9,7 @@ import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
-import { button } from '../pages/form.js'
+import { button, checkbox } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import { countAttempt, openSecret, readCode, stepOf } from '../sign-in/factor-codes.js'
@@ -187,6 +187,9 @@ function shown (
 ): FormAnswer {
   const layout = needed(auth.layout, 'pages')
   const { common, factors } = layout.textsFor(request)
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  // In the page itself: no other answer contains them.
+  const file = encodeURIComponent(`${issuer}: ${factors.recoveryTitle}\n\n${recoveryCodes.join('\n')}\n`)
   return {
     status: 200,
     body: { recoveryCodes },
@@ -195,7 +198,10 @@ function shown (
       content: [
         html`<p>${factors.recoveryText}</p>`,
         html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
-        button(auth.pages.afterSuccess(request, next), common.continue)
+        html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
+          factors.saveCodes}</a>`,
+        checkbox('saved', factors.codesSaved, false),
+        button(auth.pages.afterSuccess(request, next), common.continue, 'primary')
       ]
     })
   }

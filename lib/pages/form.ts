@@ -1,6 +1,9 @@
 import { type Content, type Html, html } from './html.js'
 import { type Texts, filled } from './texts.js'
 
+/** `primary`: at most one on a page is shown; `danger`: it deletes something. */
+type ButtonLook = 'primary' | 'quiet' | 'danger'
+
 /** A form of a page. It works without scripts. */
 export interface PageForm {
   /** The path that the form is sent to: without a token, because paths are logged. */
@@ -12,11 +15,11 @@ export interface PageForm {
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
   label?: string
-  /** Whether the button deletes something. */
-  isDanger?: boolean
+  /** How the button looks; default as the one that a page is for. */
+  look?: ButtonLook
   attributes?: Html
-  /** A second button: where it sends the form, without checking the fields, and its words. */
-  other?: { readonly action: string, readonly submit: string } | false
+  /** A second button after a word: where it sends the form, without checking the fields. */
+  other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
 
 /** A field that the user fills in. */
@@ -37,20 +40,21 @@ export interface PageField {
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-export function form ({ action, hidden, fields, submit, label, isDanger, attributes, other }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, look, attributes, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${isDanger && html` class="danger"`}>${submit}</button>
-${other && html`<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${submit}</button>
+${other && html`${separator(other.or)}
+<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `
 }
 
 /** Makes a form of one button; `label` is what it does, where the words alone do not say it. */
 export function action (
-  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'isDanger'> = {}
+  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look'> = {}
 ): Html {
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
@@ -64,25 +68,29 @@ export function field (
 }
 
 /** Makes a field in which the user may choose a value; `none` is the text of no value. */
-export function choice (name: string, label: string, none: string, choices: readonly string[]): Html {
+export function choice (
+  name: string, label: string, none: string, choices: readonly string[], chosen: string | null
+): Html {
   return html`<label>${label}
 <select name="${name}">
 <option value="">${none}</option>
-${choices.map(choice => html`<option>${choice}</option>`)}
+${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
 </select></label>`
 }
 
-export function checkbox (name: string, label: string): Html {
-  return html`<label class="check"><input type="checkbox" name="${name}">${label}</label>`
+export function checkbox (name: string, label: string, isChecked: boolean): Html {
+  return html`<label class="check"><input type="checkbox" name="${name}"${isChecked && html` checked`}>${label}</label>`
 }
 
 /**
- * Makes the field of the e-mail by which the user signs in, beside a password: it is shown and not
- * sent. Password managers keep the password under it.
+ * Shows the e-mail by which the user signs in, beside a password, with a field that is neither
+ * shown nor sent: password managers keep the password under it.
+ *
+ * @param label null where the page shows the e-mail already
  */
-export function usernameField (label: string, email: string | null): Content {
-  return email !== null && html`<label>${label}
-<input type="email" value="${email}" autocomplete="username" readonly></label>`
+export function usernameField (label: string | null, email: string | null): Content {
+  return email !== null && html`${label && html`<p><b>${label}</b><br>${email}</p>`}
+<input type="email" value="${email}" autocomplete="username" hidden>`
 }
 
 /** Makes the field of the e-mail by which a user signs in. */
@@ -118,8 +126,8 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
 }
 
 /** Makes a link that looks like a button; `icon` is the path of a picture. */
-export function button (href: string, label: string, icon?: string): Html {
-  return html`<a class="button quiet" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
+export function button (href: string, label: string, look: ButtonLook = 'quiet', icon?: string): Html {
+  return html`<a class="button ${look}" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
 }
 
 /** A link to another page; false or null for one that there is not. */
@@ -130,7 +138,39 @@ export function links (...others: readonly WayOn[]): Html {
   return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
 }
 
+const separator = (or: string): Html => html`<p class="or">${or}</p>`
+
+/** Separates the ways to go on of a page by the word `or`; those that are empty are left out. */
+export function ways (or: string, ...contents: readonly Content[]): Content {
+  const others = contents.map(content => html`${content}`).filter(({ source }) => source !== '')
+  return others.map((way, index) => [index > 0 && separator(or), way])
+}
+
 /** Makes a part of a page, below a heading. */
 export function section (title: string, content: Content): Html {
   return html`<section><h2>${title}</h2>${content}</section>`
+}
+
+/** A row of settings. With a content it opens in place; with `href` it leads to a page. */
+export interface SettingsRow {
+  title: string
+  /** What the user has now. */
+  state: Content
+  /** The word that opens the row. */
+  change: string
+  content?: Content
+  href?: string
+  isOpen?: boolean
+  isDanger?: boolean
+  /** What is shown below, open or not. */
+  more?: Content
+}
+
+export function row ({ title, state, change, content, href, isOpen, isDanger, more }: SettingsRow): Html {
+  const shown = html`<h2>${title}</h2> <span>${state}</span>`
+  const head = html`${shown} <span class="change${isDanger && ' danger'}">${change}</span>`
+  const link = href !== undefined && html`<a class="head" href="${href}">${head}</a>`
+  return html`<section class="row">${content
+    ? html`<details${isOpen && html` open`}><summary class="head">${head}</summary>\n<div>${content}</div></details>`
+    : link || html`<div class="head">${shown}</div>`}${more}</section>\n`
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
+import type { Site } from '../http/site.js'
 import { mergedVary } from '../http/vary.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
@@ -31,6 +32,8 @@ export interface Page {
   readonly hasIcons?: boolean
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
+  /** Whether it has more room, for rows. */
+  readonly isWide?: boolean
   /** The URL that the browser opens at once, with and without scripts. */
   readonly refresh?: string
 }
@@ -56,21 +59,24 @@ const HEADERS = {
 export class PageLayout {
   readonly #options: LookOptions
   readonly #policy: string
+  /** Where the name of the application leads. */
+  readonly #home: string
 
-  /** @param targets origins that forms may lead to, besides that of the application */
-  constructor (options: LookOptions = PLAIN, targets: ReadonlySet<string> = new Set()) {
+  /** @param site the application; null before it is known */
+  constructor (options: LookOptions = PLAIN, site: Site | null = null) {
     this.#options = options
+    this.#home = site?.publicPath('/') ?? '/'
     const { logo, stylesheet } = options
     const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
     // A page may hold a token: it runs nothing, loads nothing from elsewhere, and is not framed.
     this.#policy = `default-src 'none'; style-src ${style}${stylesheet === null ? '' : " 'self'"}; ` +
-      `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...targets].join(' ')}; ` +
+      `${logo === null ? '' : "img-src 'self'; "}form-action ${["'self'", ...site?.trustedOrigins ?? []].join(' ')}; ` +
       "frame-ancestors 'none'; base-uri 'none'"
   }
 
-  /** Returns the same look for pages whose forms may lead to other origins. */
-  redirectingTo (targets: ReadonlySet<string>): PageLayout {
-    return new PageLayout(this.#options, targets)
+  /** Returns the same look for the pages of a site, whose forms may lead to its trusted origins. */
+  of (site: Site): PageLayout {
+    return new PageLayout(this.#options, site)
   }
 
   /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
@@ -103,7 +109,7 @@ export class PageLayout {
   }
 
   #document (
-    { title, content, script, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
+    { title, content, script, isWide, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
   ): Html {
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
@@ -119,8 +125,8 @@ ${logo && html`<link rel="icon" href="${logo}">`}
 ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
 </head>
-<body>
-${(name ?? logo) && html`<header>${logo && html`<img src="${logo}" alt="">`}${name}</header>`}
+<body${isWide && html` class="wide"`}>
+${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
 <main>
 <h1>${title}</h1>
 ${failure && html`<p role="alert">${failure}</p>`}

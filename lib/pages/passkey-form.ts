@@ -11,7 +11,7 @@ export interface PasskeyPaths {
 }
 
 /** A form that the script of passkeys shows, and sends with the field `response`. */
-export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden'> {
+export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'look'> {
   /**
    * What the script does; with `autofill` it offers passkeys in the field of the e-mail, with
    * `create` the browser makes one by itself.

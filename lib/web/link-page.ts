@@ -8,7 +8,7 @@ import type { LinkMailKind, MailPages } from '../mails/mail.js'
 import { LINK_PATHS, type MailboxOwner, userOfLink } from '../mails/mail-links.js'
 import type { MailToken } from '../mails/mail-tokens.js'
 import { failureOf } from '../pages/failure.js'
-import { form } from '../pages/form.js'
+import { type PageForm, form } from '../pages/form.js'
 import { type Content, type Html, html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
@@ -34,8 +34,12 @@ export interface LinkView {
   readonly request: FastifyRequest
   readonly texts: Texts
   readonly token: string
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
   /** Makes a form that sends the token. */
-  readonly form: (submit: string, fields: Content, more?: { not_me: string }) => Html
+  readonly form: (
+    submit: string, fields: Content, more?: Pick<PageForm, 'look'> & { hidden?: { not_me: string } }
+  ) => Html
 }
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
@@ -83,9 +87,10 @@ export function mountLinkPage (
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
+    typed: Object(request.body),
     texts: layout.textsFor(request),
-    form: (submit, fields, more) => form({
-      action, hidden: { ...after(request, more && 'email_released'), token, ...more }, fields, submit
+    form: (submit, fields, { hidden, ...more } = {}) => form({
+      action, hidden: { ...after(request, hidden && 'email_released'), token, ...hidden }, fields, submit, ...more
     })
   })
 

@@ -23,6 +23,8 @@ export interface View {
   readonly needsFactor: boolean
   /** Whether the user says that they have lost all their passkeys. */
   readonly isLost: boolean
+  /** The name of what is shown open, such as a row with a form that failed; null for nothing. */
+  readonly opened: string | null
   /** What the fields of the form had that failed, so that the user need not type them again. */
   readonly typed: Readonly<Record<string, unknown>>
   /** Why the form failed; null for a page that was asked for. */
@@ -62,7 +64,12 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     const texts = layout.textsFor(asked.request)
     const is = (name: string): boolean => query.get(name) === 'true'
     const page = await pageOf(auth, {
-      ...asked, texts, next: query.get('next'), needsFactor: is('second_factor'), isLost: is('lost')
+      ...asked,
+      texts,
+      next: query.get('next'),
+      opened: query.get('open'),
+      needsFactor: is('second_factor'),
+      isLost: is('lost')
     })
     return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
   }

@@ -67,6 +67,11 @@ export async function confirm (page: Page, password: string): Promise<void> {
   await page.getByRole('button', { name: 'Confirm' }).click()
 }
 
+/** Opens a row of the account page. */
+export async function openRow (page: Page, title: string): Promise<void> {
+  await page.locator('summary', { has: page.getByRole('heading', { name: title, exact: true }) }).click()
+}
+
 /** At the development provider. */
 export async function consent (page: Page, { name, email }: { name: string, email: string }): Promise<void> {
   await page.getByLabel('E-mail').fill(email)

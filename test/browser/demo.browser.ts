@@ -3,7 +3,7 @@ import t from 'tap'
 import { totp } from '../../lib/testing.js'
 import { ExampleProcess, settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { startChromium } from './chromium.js'
-import { ACCOUNT, SIGN_IN, arrivalsAt, confirm, consent, register, scenesAt, signIn } from './demo-steps.js'
+import { ACCOUNT, SIGN_IN, arrivalsAt, confirm, consent, openRow, register, scenesAt, signIn } from './demo-steps.js'
 import { barriersOn, inEachLook } from './visitor.js'
 
 const SCREENSHOTS = process.env.SCREENSHOTS
@@ -99,10 +99,11 @@ scene('a user adds a sign-in method, uses it and removes it; that of another use
   await register(page, EMMY)
   await arrival(page, '/')
   await page.getByRole('link', { name: 'Your account' }).click()
+  await openRow(page, 'Sign-in methods')
 
   await page.getByRole('link', { name: 'Add Dev Provider' }).click()
   await consent(page, GRACE)
-  t.equal(await arrival(page, ACCOUNT), `${ACCOUNT}?error=already_linked`)
+  t.equal(await arrival(page, ACCOUNT), `${ACCOUNT}?open=methods&error=already_linked`)
   await example.advanceClock()
   await page.getByRole('link', { name: 'Add Dev Provider' }).click()
   await arrival(page, '/auth/pages/confirm')
@@ -128,8 +129,9 @@ scene('a user adds a sign-in method, uses it and removes it; that of another use
   await signIn(page, EMMY)
   await arrival(page, '/')
   await page.goto(url + ACCOUNT)
+  await openRow(page, 'Sign-in methods')
   await page.getByRole('button', { name: 'Remove Dev Provider' }).click()
-  t.equal(await arrival(page, ACCOUNT), ACCOUNT)
+  t.equal(await arrival(page, ACCOUNT), `${ACCOUNT}?open=methods`)
   await page.getByRole('link', { name: 'Add Dev Provider' }).waitFor()
   t.equal(await page.getByText(AMALIE.email).count(), 0)
 })
@@ -159,6 +161,7 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   adasSecret = await page.locator('a[href^="otpauth:"]').getAttribute('href') ?? ''
   await page.getByLabel('Code from the app').fill(codeOf(adasSecret))
   await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByLabel('I have saved these codes').check()
   await page.getByRole('link', { name: 'Continue' }).click()
   await arrival(page, '/admin')
   t.strictSame(await barriersOn(page), [])
@@ -295,6 +298,7 @@ scene('a user without a password confirms with the provider, as no other user, a
     await page.getByRole('button', { name: 'Set a password' }).click()
   }
 
+  await openRow(page, 'Password')
   await setPassword()
   await arrival(page, '/auth/pages/confirm')
   await page.getByRole('link', { name: 'Continue with Dev Provider' }).click()
@@ -306,5 +310,6 @@ scene('a user without a password confirms with the provider, as no other user, a
   await arrival(page, ACCOUNT)
   await setPassword()
   t.equal(await arrival(page, ACCOUNT), ACCOUNT)
+  await openRow(page, 'Sign-in methods')
   t.ok(await page.getByRole('button', { name: 'Remove Password' }).isVisible())
 })

@@ -51,9 +51,12 @@ export async function startShop (
   return { app, url, mails }
 }
 
-/** Fills in the form with this button, by the names of its fields, and sends it. */
+/** Fills in the form with this button, by the names of its fields, and sends it; opens the row that it is in. */
 export async function send (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {
-  const form = page.locator('form', { has: page.getByRole('button', { name: button, exact: true }) }).first()
+  const has = page.getByRole('button', { name: button, exact: true, includeHidden: true })
+  const form = page.locator('form:not([data-passkey])', { has }).first()
+  const closed = page.locator('details:not([open])', { has: form })
+  if (await closed.count() > 0) await closed.locator('summary').click()
   for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).fill(value)
   await form.getByRole('button', { name: button, exact: true }).click()
 }

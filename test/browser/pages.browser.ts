@@ -15,6 +15,8 @@ const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
 const PRIVATE = ['account', 'confirm', 'sign-in']
+/** The rows of the account page whose forms are shown. */
+const ROWS = ['name', 'email', 'password', 'methods', 'devices', 'delete']
 
 const chromium: Browser = await startChromium()
 
@@ -46,7 +48,7 @@ async function eachPage (
   await show('register')
   await send(page, texts.titles.register, { email, password: ADA.password, name: 'Ada' })
   await page.waitForURL(`${url}/`)
-  for (const name of PRIVATE) await show(name)
+  for (const name of [...PRIVATE, ...ROWS.map(row => `account?open=${row}`)]) await show(name)
   await show('verify-email', (await mails.next('verify-email')).url ?? '')
   await page.goto(`${url}/auth/pages/account`)
   await send(page, texts.account.emailSubmit, { email: `new.${email}`, current: ADA.password })
@@ -139,6 +141,45 @@ for (const texts of some([en, de, fr, es], 2)) {
     t.equal(await page.getByRole('alert').innerText(), texts.errors.invalid, 'the account is gone')
   })
 }
+
+t.test('a user changes their name and signs out with the keyboard alone', async t => {
+  const { url } = await start(t)
+  const page = await (await Visitor.with(chromium, t, { scripts: true })).open(`${url}/auth/pages/register?next=/auth/pages/account`)
+  await send(page, en.titles.register, { ...ADA, name: 'Ada' })
+  const focused = async () => page.evaluate('document.activeElement.name || document.activeElement.innerText.replaceAll(/\\s+/g, " ")')
+  const walkTo = async (name: string) => {
+    for (let steps = 0; steps < 20 && await focused() !== name; steps++) await page.keyboard.press('Tab')
+    t.equal(await focused(), name)
+  }
+
+  await walkTo('Name Ada Change')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  t.equal(await focused(), 'name', 'the form comes next')
+  await page.keyboard.press('ControlOrMeta+A')
+  await page.keyboard.type('Countess')
+  await page.keyboard.press('Enter')
+  await page.getByRole('status').waitFor()
+  await walkTo('Name Countess Change')
+  await page.goto(`${url}/auth/pages/account`)
+  await walkTo('Sign out')
+  await page.keyboard.press('Space')
+  await page.waitForURL(/sign-in/)
+})
+
+t.test('a page has one primary button at most, and its ways are separated by a word', async t => {
+  const shop = await start(t)
+  const visitor = await Visitor.with(chromium, t)
+  const filled = `[...document.querySelectorAll('button, .button')].filter(button => {
+    return button.checkVisibility() && getComputedStyle(button).backgroundColor !== 'rgba(0, 0, 0, 0)'
+  }).map(button => button.innerText)`
+  await eachPage(shop, en, visitor, async (page, name) => {
+    const primary: string[] = await page.evaluate(filled)
+    const isForm = !/^(?:link-sent|account$|account\?done|account\?open=(?:methods|devices|delete))/.test(name)
+    t.equal(primary.length, isForm ? 1 : 0, `${name}: ${primary.join()}`)
+    if (name === 'sign-in?error=access_denied') t.equal(await page.getByText(en.signIn.or, { exact: true }).count(), 1)
+  })
+})
 
 t.test('what is printed is dark on white, such as recovery codes, also where the screen is dark', async t => {
   const { url } = await start(t)

@@ -1,5 +1,6 @@
 /** Second factors in Chromium, with the codes of the authenticator program oathtool, in an application with the headers of @fastify/helmet. */
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
@@ -63,7 +64,14 @@ async function writeDown (t: Test, page: Page, { factors, common }: Texts): Prom
   t.equal(await titleOf(page), factors.recoveryTitle)
   const codes = await page.locator('.codes li').allInnerTexts()
   t.equal(new Set(codes).size, 10)
-  await page.getByRole('link', { name: common.continue }).click()
+  const download = page.waitForEvent('download')
+  await page.getByRole('link', { name: factors.saveCodes }).click()
+  const file = readFileSync(await (await download).path(), 'utf8')
+  t.equal(file, `Shop: ${factors.recoveryTitle}\n\n${codes.join('\n')}\n`, 'the file that the browser saved')
+  const way = page.getByRole('link', { name: common.continue })
+  t.equal(await way.count(), 0, 'only a user who has saved them goes on')
+  await page.getByLabel(factors.codesSaved).check()
+  await way.click()
   return codes
 }
 
@@ -278,6 +286,8 @@ async function eachPage (
   await act(page, 'totp, with a failure')
   await send(page, texts.confirm.submit, { code: codeOf(secret), mailCode })
   await act(page, 'recovery codes')
+  await page.getByRole('checkbox').check()
+  await act(page, 'recovery codes, saved')
   await page.goto(`${url}/auth/pages/factors`)
   await act(page, 'factors')
   await page.goto(`${url}/auth/pages/confirm`)

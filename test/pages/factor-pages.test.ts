@@ -249,13 +249,33 @@ t.test('the page shows what a user has, with what they can do about it', async t
   const page = await open(FACTORS)
   const date = new Intl.DateTimeFormat('en', { dateStyle: 'long', timeZone: 'UTC' }).format(new Date())
   t.equal(count(page.text, `Added on ${date}`), 3)
-  t.equal(count(page.text, `Last used on ${date}`), 1)
+  t.equal(count(page.text, `Last used on ${date}`), 2, 'the app and one passkey')
   t.match(page.text, 'Codes left: 10')
   t.equal(page.forms.filter(({ action }) => action === '/auth/local/passkeys/rename').length, 2)
   t.match(page.html, 'aria-label="Remove Phone"')
   t.match(page.html, 'aria-label="Rename: Phone"')
   t.match(page.html, 'name="name" autocomplete="off" value="Phone" required maxlength="64"')
   t.notOk(page.formOf(ENROL))
+})
+
+t.test('apps and passkeys are one list: what it is, since when, and last what to do with it', async t => {
+  const made = await start(t)
+  const { browser, open, send } = made
+  await registerAt(made)
+  await enrolAt(t, browser)
+  const { id } = (await addAt(browser, newDevice(), { name: 'Phone' })).json()
+  const page = await open(FACTORS)
+  const items = Array.from(page.html.matchAll(/<li>([^]*?)<\/li>/g), ([, item = '']) => item.replaceAll(/(?:\s*<[^>]*>\s*)+/g, '|'))
+  t.equal(items.length, 2)
+  t.match(items[0], /^\|Authenticator app\|Added on .* · Last used on .*\|Remove\|$/)
+  t.match(items[1], /^\|Phone\|Passkey · Added on .*\|Rename\|.*\|Remove\|$/)
+
+  const rename = page.forms.find(({ action }) => action === '/auth/local/passkeys/rename')
+  const failed = await send(rename, { name: 'a'.repeat(1001) })
+  t.match(failed, { status: 400, alert: en.errors.invalid_request })
+  const kept = failed.forms.find(({ action, hidden }) => action === '/auth/local/passkeys/rename' && hidden.id === id)
+  t.equal(kept?.values.name, 'a'.repeat(1001))
+  t.match(failed.html, '<details open><summary aria-label="Rename: Phone">')
 })
 
 t.test('a passkey without a name is shown by its id', async t => {

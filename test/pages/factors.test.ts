@@ -102,6 +102,16 @@ t.test('a user sets up an authenticator app on the pages, signs in by its code a
   t.ok(removed.formOf(ENROL))
 })
 
+t.test('recovery codes are saved as a text file of the same page', async t => {
+  const { app, browser, mails, open, send } = await start(t)
+  await registerAt({ app, browser, mails })
+  const scan = await send((await open(FACTORS)).formOf(ENROL))
+  const shown = await send(scan.formOf(CONFIRM), { code: totp(secretOn(scan)) })
+  const codes = codesOn(shown)
+  t.strictSame(shown.files, { 'recovery-codes.txt': `Shop: Recovery codes\n\n${codes.join('\n')}\n` })
+  for (const code of codes) t.match(code, /^(?:[0-9A-Z]{4}-){5}[0-9A-Z]{4}$/)
+})
+
 t.test('a page that needs a second factor leads a user without one to set it up, and back', async t => {
   const { app, browser, mails, open, send } = await start(t)
   await registerAt({ app, browser, mails })
@@ -266,6 +276,17 @@ t.test('after too many codes the page says so, with the status and the time', as
   t.match(await guess(await wait(made, '/cart')), {
     status: 429, title: en.factors.secondTitle, alert: new RegExp(en.errors.rate_limited)
   })
+})
+
+t.test('a wrong code keeps the wish to trust the browser', async t => {
+  const made = await start(t, { trustedBrowser: { days: 30 } })
+  await registerAt(made)
+  await enrolAt(t, made.browser)
+  await made.browser.post('/auth/logout')
+  const asked = await wait(made, '/cart')
+  t.strictSame(asked.formOf(SECOND_FACTOR)?.checked, [])
+  const refused = await made.send(asked.formOf(SECOND_FACTOR), { code: '000000', trust: 'on' })
+  t.match(refused.formOf(SECOND_FACTOR), { checked: ['trust'], values: {} })
 })
 
 t.test('a user can trust the browser, in words of their language, and is not asked there again', async t => {

@@ -11,6 +11,8 @@ export interface ShownForm {
   hidden: Record<string, string>
   /** The values of the others. */
   values: Record<string, string>
+  /** The checkboxes that are checked. */
+  checked: string[]
 }
 
 /** A page as a browser without scripts reads it. */
@@ -24,7 +26,11 @@ export interface ShownPage {
   alert: string | null
   notice: string | null
   links: string[]
+  /** The texts that the page lets its reader save, by the names of their files. */
+  files: Record<string, string>
   forms: ShownForm[]
+  /** What the rows that are open say. */
+  open: string[]
   formOf: (action: string) => ShownForm | undefined
 }
 
@@ -70,6 +76,7 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
   const forms = found.flatMap(([, action = '', form = '']) => {
     const inputs = Array.from(form.matchAll(/<(?:input|select)\b[^>]*>/g), ([input]) => ({
       type: /type="([^"]*)"/.exec(input)?.[1],
+      isChecked: input.endsWith(' checked>'),
       name: /name="([^"]*)"/.exec(input)?.[1],
       value: /value="([^"]*)"/.exec(input)?.[1]
     }))
@@ -80,8 +87,11 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     // A second button sends the form elsewhere.
     const actions = [action, ...Array.from(form.matchAll(/formaction="([^"]*)"/g), ([, other = '']) => other)]
     const names = named.map(({ name = '' }) => name)
-    return actions.map(action => ({ action, names, hidden: valuesOf(true), values: valuesOf(false) }))
+    const checked = named.flatMap(({ name = '', isChecked }) => isChecked ? name : [])
+    return actions.map(action => ({ action, names, checked, hidden: valuesOf(true), values: valuesOf(false) }))
   })
+  const links = Array.from(html.replace(/<header>[^]*<\/header>/, '').matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href))
+  const files = html.matchAll(/<a [^>]*download="([^"]*)" href="data:text\/plain;charset=utf-8,([^"]*)"/g)
   return {
     url: String(answer.raw.req.url),
     status,
@@ -91,8 +101,11 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     text: plain(html.replace(/<style>[^]*<\/style>/, '')),
     alert: one(/<p role="alert">([^]*?)<\/p>/),
     notice: one(/<p role="status">([^]*?)<\/p>/),
-    links: Array.from(html.matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href)),
+    // The name of the application is a link on each page.
+    links: links.filter(href => !href.startsWith('data:')),
+    files: Object.fromEntries(Array.from(files, ([, name = '', text = '']) => [name, decodeURIComponent(plain(text))])),
     forms,
+    open: Array.from(html.matchAll(/<details open><summary[^>]*>([^]*?)<\/summary>/g), ([, head = '']) => plain(head)),
     formOf: action => forms.find(form => form.action === action)
   }
 }

@@ -180,17 +180,91 @@ t.test('a change that needs a recent sign-in leads to the page confirm, and back
 
   const account = await open('/auth/pages/account')
   const confirm = await send(account.forms.find(({ hidden }) => hidden.provider === 'a'))
-  t.match(confirm, { title: en.confirm.title, url: '/auth/pages/confirm?next=%2Fauth%2Fpages%2Faccount' })
+  t.match(confirm, { title: en.confirm.title, url: '/auth/pages/confirm?next=%2Fauth%2Fpages%2Faccount%3Fopen%3Dmethods' })
   const wrong = await send(confirm.formOf('/auth/local/reauthenticate'), { password: 'wrong password' })
   t.match(wrong, { status: 401, title: en.confirm.title, alert: en.errors.invalid })
   const back = await send(wrong.formOf('/auth/local/reauthenticate'), { password: ADA.password })
-  t.equal(back.url, '/auth/pages/account')
+  t.match(back, { url: '/auth/pages/account?open=methods', open: [/^Sign-in methods/] }, 'what was about to be done is open')
 
   const removed = await send(back.forms.find(({ hidden }) => hidden.provider === 'a'))
   t.equal(removed.notice, en.common.saved)
   const { userId = '' } = await app.auth.findUser({ email: ADA.email }) ?? {}
   t.strictSame((await app.auth.links(userId)).map(({ provider }) => provider), ['local'])
   t.match(removed.text, en.account.onlyMethod)
+})
+
+t.test('the account page is rows with their state, of which that with a failed form is open, with what was typed', async t => {
+  const { open, send, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const account = await open('/auth/pages/account')
+  t.strictSame(Array.from(account.html.matchAll(/<h2>([^<]*)<\/h2> <span>([^<]*)/g), ([, ...row]) => row.join(': ').trim()), [
+    'Name: Not set', `E-mail: ${ADA.email}`, 'Password: Set', 'Sign-in methods: Password', 'Devices: Signed in: 1',
+    `Delete account: ${en.account.deleteText}`
+  ])
+  t.strictSame(account.open, [])
+  const sendTo = async (action: string, typed: Record<string, string>) => send(account.formOf(action), typed)
+
+  const email = await sendTo('/auth/local/change-email', { email: 'new@example.com', current: 'wrong password' })
+  t.match(email, { status: 401, open: [/^E-mail/], alert: en.errors.invalid })
+  t.equal(email.formOf('/auth/local/change-email')?.values.email, 'new@example.com')
+  const name = await sendTo('/auth/pages/name', { name: 'a'.repeat(1001) })
+  t.match(name, { status: 400, open: [/^Name/] })
+  t.equal(name.formOf('/auth/pages/name')?.values.name, 'a'.repeat(1001))
+  t.equal(name.formOf('/auth/local/change-email')?.values.email, undefined)
+  for (const [action, title] of [['change-password', 'Password'], ['delete-account', 'Delete account']] as const) {
+    const typed = { current: 'wrong password', ...action === 'change-password' && { password: NEW_PASSWORD } }
+    const failed = await sendTo(`/auth/local/${action}`, typed)
+    t.match(failed, { status: 401, open: [new RegExp(`^${title}`)] })
+    t.notMatch(failed.html, /wrong password|battery staple/, 'no password is shown again')
+  }
+})
+
+t.test('on the account page only what deletes or removes is red, and what cannot be changed is text', async t => {
+  const { open, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  await linkAt(browser, 'a', { subject: 'ada-at-a' })
+  const { html } = await open('/auth/pages/account')
+  const red = Array.from(html.matchAll(/<form method="post" action="([^"]*)"((?!<\/form>)[^])*class="danger"/g), ([, action]) => action)
+  t.strictSame(red, ['/auth/pages/unlink', '/auth/pages/unlink', '/auth/local/delete-account'])
+  t.notMatch(html, / readonly| disabled/)
+  t.match(html, `<input type="email" value="${ADA.email}" autocomplete="username" hidden>`, 'for password managers')
+})
+
+t.test('the name of the application leads back to it, also below the path of a proxy', async t => {
+  for (const [baseUrl, path] of [[BASE_URL, '/'], [`${BASE_URL}/shop`, '/shop/']] as const) {
+    const { browser } = await start(t, { baseUrl }, {}, new Pages({ name: 'Shop & Co', logo: '/logo.svg' }))
+    const { body } = await browser.get(SIGN_IN)
+    t.match(body, `<header><a href="${path}"><img src="/logo.svg" alt="">Shop &#38; Co</a></header>`)
+  }
+})
+
+t.test('a checkbox that was checked is checked after a refusal, as are the other fields', async t => {
+  const remember = { session: { secret: SESSION_SECRET, remember: { days: 30 } } }
+  const { open, send } = await start(t, remember)
+  const fields = { email: ADA.email, password: 'short', remember: 'on' }
+  t.match((await send((await open(SIGN_IN)).forms[0], fields)).forms[0], { checked: ['remember'], values: { email: ADA.email } })
+  t.match((await send((await open(SIGN_IN)).forms[0], { ...fields, remember: '' })).forms[0]?.checked, [])
+  const registration = await send((await open('/auth/pages/register')).forms[0], { ...fields, name: 'Ada' })
+  t.match(registration.forms[0], { checked: ['remember'], values: { email: ADA.email, name: 'Ada' } })
+})
+
+t.test('the pages behind links keep what was typed, but for passwords', async t => {
+  const { open, send, mails } = await start(t, { session: { secret: SESSION_SECRET, remember: { days: 30 } } }, {
+    registration: { verify: 'first', roles: ['buyer', 'seller'] }
+  })
+  await send((await open('/auth/pages/register')).forms[0], { email: ADA.email })
+  const register = await open(linkOf((await mails.next('register')).url))
+  const weak = await send(register.forms[0], { name: 'Ada', password: 'tiny', role: 'seller', remember: 'on' })
+  t.match(weak, { status: 400, alert: en.errors.weak_password })
+  t.match(weak.forms[0], { checked: ['remember'], values: { name: 'Ada' } })
+  t.match(weak.html, '<option selected>seller</option>')
+  t.notMatch(weak.html, 'tiny')
+
+  const other = await start(t)
+  await other.browser.post('/auth/local/register', ADA)
+  const verify = await other.open(linkOf((await other.mails.next('verify-email')).url))
+  const refused = await other.send(verify.forms[1], { email: 'other@example.com' })
+  t.equal(refused.forms[1]?.values.email, 'other@example.com')
 })
 
 t.test('a failed sign-in at a provider is shown on the page of its start, with next', async t => {
@@ -261,7 +335,7 @@ t.test('only what is mounted is offered', async t => {
   await app.auth.createUser({ email: ADA.email, password: ADA.password })
   await browser.post('/auth/local/login', ADA)
   const account = await open('/auth/pages/account')
-  t.strictSame(account.forms.map(({ action }) => action), ['/auth/pages/name', '/auth/logout', '/auth/logout'])
+  t.strictSame(account.forms.map(({ action }) => action), ['/auth/logout', '/auth/pages/name', '/auth/logout'])
 })
 
 t.test('a page of a visitor who has to sign in leads to the sign-in page', async t => {
@@ -367,7 +441,7 @@ t.test('an application with providers alone has pages without passwords, and sho
   t.match(confirm.text, userId)
   t.strictSame(confirm.forms.map(({ action }) => action), ['/auth/logout'])
   const account = await open('/auth/pages/account')
-  t.strictSame(account.forms.map(({ action }) => action), ['/auth/pages/name', '/auth/logout', '/auth/logout'], 'no list of devices, no password, no deletion')
+  t.strictSame(account.forms.map(({ action }) => action), ['/auth/logout', '/auth/pages/name', '/auth/logout'], 'no list of devices, no password, no deletion')
   t.match(account.text, en.account.onlyMethod)
 })
 

@@ -2,147 +2,183 @@ import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../cont
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
 import { deviceOf } from '../../pages/device.js'
 import {
-  action, button, currentPasswordField, field, form, nameField, newPasswordField, section, usernameField
+  type SettingsRow, action, currentPasswordField, field, form, nameField, newPasswordField, row, usernameField
 } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeySignal } from '../../pages/passkey-form.js'
-import { type Texts, dateIn, filled } from '../../pages/texts.js'
+import { dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
-import { type Targets, page, redirected } from '../../web/page.js'
-import { hasIcons, pathOfPage, providerLabel, providerLinks, signInPath } from './parts.js'
+import { type Targets, type View, page, redirected, withQuery } from '../../web/page.js'
+import {
+  hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn
+} from './parts.js'
 
-/** What the parts of the page show. */
-interface AccountView extends Pick<CurrentUser, 'user' | 'links'> {
+/** What the rows of the page show. */
+interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
-  readonly texts: Texts
   readonly hasPassword: boolean
-  /** Where forms go after a change. */
-  readonly saved: Targets
-  /** Where forms go after a mail was sent. */
-  readonly sent: Targets
+  /** Makes a row, which is open if its form has failed. */
+  readonly rowOf: (name: string, shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
+  /** Where the forms of a row go. */
+  readonly targets: (row: string, after?: { done?: 'sent', open?: string }) => Targets
   /** Where the forms go that sign the user out. */
   readonly left: Targets
 }
 
 /** The page on which the signed-in user sees and changes their account. */
-export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts }) => {
-  const { common, account, factors } = texts
+export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts, typed, opened }) => {
+  const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
-  const { user, links } = present
+  const { user, links, record: { principal } } = present
   const { secondFactor } = auth.pages.application
-  const after = (params: Record<string, string>): Targets => ({ next: here, error_next: here, ...params })
-  const left = { next: signInPath(auth, request), error_next: here, done: 'signed_out' }
+  const left = {
+    next: signInPath(auth, request), error_next: here, done: 'signed_out', provider: auth.signOutSealer && 'true'
+  }
   const view: AccountView = {
     auth,
     texts,
+    typed,
     user,
     links,
+    left,
     hasPassword: hasPasswords(auth) && links.some(({ provider }) => provider === 'local'),
-    saved: after({ done: 'saved' }),
-    sent: after({ done: 'sent' }),
-    left
+    rowOf: (name, shown) => row({ change: account.change, isOpen: opened === name, ...shown }),
+    targets: (row, { done = 'saved', open = null } = {}) => ({
+      next: withQuery(here, { open }), error_next: withQuery(here, { open: row }), done
+    })
   }
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
   const passkeys = user.factors?.includes('passkey') === true ? auth.factors.passkeys : null
-  const logout = pathOf(auth, 'logout')
-  const signedOut = { ...left, provider: auth.signOutSealer && 'true' }
+  const kinds = [['totp', factors.app], ['passkey', factors.passkey]] as const
+  const own = kinds.flatMap(([kind, name]) => user.factors?.includes(kind) === true ? name : [])
   return {
     title: account.title,
+    isWide: true,
     script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
     hasIcons: hasIcons(auth),
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
-      nameSection(view),
-      emailSection(view),
-      passwordSection(view),
-      methodsSection(view),
-      hasFactors(auth) && secondFactor && html`<section>${button(secondFactor, factors.title)}</section>`,
-      sessions && devicesSection(view, sessions),
-      deleteSection(view),
-      html`<section>${action(logout, signedOut, common.signOut)}${
-        action(logout, { ...signedOut, everywhere: 'on' }, account.signOutEverywhere, { isDanger: true })}</section>`
+      html`<div class="item"><span>${filled(signIn.signedInAs, { user: nameOf(principal) })}</span>${
+        action(pathOf(auth, 'logout'), left, common.signOut)}</div>`,
+      nameRow(view),
+      emailRow(view),
+      passwordRow(view),
+      methodsRow(view),
+      hasFactors(auth) && secondFactor && view.rowOf('security', {
+        title: factors.title, state: own.join(', ') || account.off, href: secondFactor
+      }),
+      devicesRow(view, sessions),
+      deleteRow(view)
     ]
   }
 })
 
-function nameSection ({ auth, texts: { common, account }, user, saved }: AccountView): Html {
-  return section(common.name, form({
-    action: pathOf(auth, 'pages/name'),
-    hidden: saved,
-    fields: nameField(common.name, user.name),
-    submit: account.nameSubmit
-  }))
+function nameRow ({ auth, texts: { common, account }, user: { name }, typed, rowOf, targets }: AccountView): Html {
+  const fields = nameField(common.name, textIn(typed.name) ?? name)
+  const content = form({
+    action: pathOf(auth, 'pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
+  })
+  return rowOf('name', { title: common.name, state: name ?? account.notSet, content })
 }
 
-function emailSection ({ auth, texts: { common, account }, user, hasPassword, sent }: AccountView): Content {
-  const { email, emailVerified } = user
-  const state = emailVerified ? account.confirmed : account.unconfirmed
-  return email !== null && section(common.email, html`<p>${email} <small>${state}</small></p>
-${!emailVerified && hasMails(auth) && action(pathOf(auth, 'local/verify-email'), sent, account.sendAgain)}
-${hasMails(auth, 'changeEmail') && form({
-  action: pathOf(auth, 'local/change-email'),
-  hidden: sent,
-  fields: [
-    field({ name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' }),
-    hasPassword && currentPasswordField(common.currentPassword)
-  ],
-  submit: account.emailSubmit
-})}`)
+function emailRow (view: AccountView): Content {
+  const { auth, texts: { common, account }, user: { email, emailVerified }, typed } = view
+  const sent = view.targets('email', { done: 'sent' })
+  const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
+  return email !== null && view.rowOf('email', {
+    title: common.email,
+    state: html`${email} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
+    content: hasMails(auth, 'changeEmail') && form({
+      action: pathOf(auth, 'local/change-email'),
+      hidden: sent,
+      fields: [
+        field({ ...newEmail, value: textIn(typed.email) }),
+        view.hasPassword && currentPasswordField(common.currentPassword)
+      ],
+      submit: account.emailSubmit
+    }),
+    more: !emailVerified && hasMails(auth) &&
+      action(pathOf(auth, 'local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
+  })
 }
 
-function passwordSection ({ auth, texts: { common, account }, user, hasPassword, saved }: AccountView): Content {
+function passwordRow ({ auth, texts: { common, account }, user, hasPassword, rowOf, targets }: AccountView): Content {
   const { local } = auth
   const isOffered = hasPassword ? hasMails(auth, 'changePassword') : user.emailVerified && hasMails(auth, 'setPassword')
-  return local && isOffered && section(common.password, form({
-    action: pathOf(auth, hasPassword ? 'local/change-password' : 'local/set-password'),
-    hidden: saved,
-    fields: [
-      usernameField(common.email, user.email),
-      hasPassword && currentPasswordField(common.currentPassword),
-      newPasswordField(common, common.newPassword, local.minPasswordLength)
-    ],
-    submit: hasPassword ? account.passwordSubmit : account.setPassword
-  }))
+  return local && (hasPassword || isOffered) && rowOf('password', {
+    title: common.password,
+    state: hasPassword ? account.set : account.notSet,
+    content: isOffered && form({
+      action: pathOf(auth, hasPassword ? 'local/change-password' : 'local/set-password'),
+      hidden: targets('password'),
+      fields: [
+        usernameField(null, user.email),
+        hasPassword && currentPasswordField(common.currentPassword),
+        newPasswordField(common, common.newPassword, local.minPasswordLength)
+      ],
+      submit: hasPassword ? account.passwordSubmit : account.setPassword
+    })
+  })
 }
 
-function methodsSection ({ auth, texts: { common, account }, links, saved }: AccountView): Html {
+function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }: AccountView): Html {
   const names = links.map(({ provider }) => provider)
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
-  return section(account.methodsTitle, html`<ul>
-${links.map(({ provider, claims: { email } }) => {
-  const shown = provider === 'local' ? common.password : providerLabel(auth, provider)
-  const label = filled(account.removeMethod, { provider: shown })
-  return html`<li><span>${shown} <small>${email}</small></span>${links.length < 2
-    ? html`<small>${account.onlyMethod}</small>`
-    : action(pathOf(auth, 'pages/unlink'), { ...saved, provider }, account.remove, { label })}</li>`
-})}
-</ul>
-${providerLinks(auth, account.add, others, { ...saved, link: 'true' })}`)
+  const labelOf = (name: string): string => name === 'local' ? common.password : providerLabel(auth, name)
+  const hidden = targets('methods', { open: 'methods' })
+  const isOnly = links.length < 2
+  const items = links.map(({ provider, claims: { email } }) => {
+    const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
+    return html`<li><span>${labelOf(provider)} <small>${email}</small></span>${!isOnly &&
+      action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
+  })
+  return rowOf('methods', {
+    title: account.methodsTitle,
+    state: html`${names.map(labelOf).join(', ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
+    content: (!isOnly || others.length > 0) &&
+      [html`<ul>${items}</ul>`, providerLinks(auth, account.add, others, { ...hidden, link: 'true' })]
+  })
 }
 
-function devicesSection ({ auth, texts, saved }: AccountView, sessions: readonly UserSession[]): Html {
+function devicesRow (
+  { auth, texts, rowOf, targets, left }: AccountView, sessions: readonly UserSession[] | null
+): Html {
   const { language, common, account } = texts
   const canEnd = auth.local?.accountRoutes.sessionsEnd === true
-  return section(account.devicesTitle, html`<ul>
-${sessions.map(({ id, current, lastSeenAt, userAgent }) => {
-  const device = deviceOf(userAgent) ?? account.unknownDevice
-  const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
-  const label = filled(account.endSession, { device })
-  return html`<li><span>${device} <small>${used}</small></span>${!current && canEnd &&
-    action(pathOf(auth, 'local/sessions/end'), { ...saved, id }, common.signOut, { label })}</li>`
-})}
-</ul>`)
+  const hidden = targets('devices', { open: 'devices' })
+  const items = sessions?.map(({ id, current, lastSeenAt, userAgent }) => {
+    const device = deviceOf(userAgent) ?? account.unknownDevice
+    const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
+    const label = filled(account.endSession, { device })
+    return html`<li><span>${device} <small>${used}</small></span>${!current && canEnd &&
+      action(pathOf(auth, 'local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
+  })
+  const everywhere = { ...left, everywhere: 'on' }
+  return rowOf('devices', {
+    title: account.devicesTitle,
+    state: items && filled(account.signedIn, { count: String(items.length) }),
+    content: [
+      items && html`<ul>${items}</ul>`,
+      action(pathOf(auth, 'logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
+    ]
+  })
 }
 
-function deleteSection ({ auth, texts: { common, account }, hasPassword, left }: AccountView): Content {
-  return hasMails(auth, 'deleteAccount') && section(account.deleteSubmit, [html`<p>${account.deleteText}</p>`, form({
-    action: pathOf(auth, 'local/delete-account'),
-    hidden: { ...left, done: 'deleted' },
-    fields: hasPassword && currentPasswordField(common.currentPassword),
-    submit: account.deleteSubmit,
-    isDanger: true
-  })])
+function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf, targets }: AccountView): Content {
+  return hasMails(auth, 'deleteAccount') && rowOf('delete', {
+    title: account.deleteSubmit,
+    state: account.deleteText,
+    change: account.delete,
+    isDanger: true,
+    content: form({
+      action: pathOf(auth, 'local/delete-account'),
+      hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
+      fields: hasPassword && currentPasswordField(common.currentPassword),
+      submit: account.deleteSubmit,
+      look: 'danger'
+    })
+  })
 }

@@ -1,12 +1,13 @@
 import { currentUser } from '../../current-user/current.js'
 import { methodsIn } from '../../current-user/methods.js'
-import { action, codeField, form, passwordField, usernameField } from '../../pages/form.js'
+import { action, codeField, form, passwordField, usernameField, ways } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeyForm } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
 import { hasIcons, nameOf, providerLinks, signInPath } from './parts.js'
+import { leaveForm } from './totp.js'
 
 /** The page on which the signed-in user authenticates again. */
 export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
@@ -28,15 +29,20 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
     hasIcons: hasIcons(auth),
     content: [
       html`<p>${filled(confirm.text, { user: nameOf(principal) })}</p>`,
-      (methods.includes('totp') || methods.includes('recovery')) &&
-        [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
-      !needsFactor && methods.includes('password') &&
-        ask(usernameField(common.email, email), passwordField(common.password)),
-      !needsFactor && methods.includes('mail') &&
-        action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
-      passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
-      providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' }),
-      action(pathOf(auth, 'logout'), { next: signIn }, confirm.signOut, { isDanger: true })
+      ways(
+        texts.signIn.or,
+        (methods.includes('totp') || methods.includes('recovery')) &&
+          [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
+        !needsFactor && methods.includes('password') &&
+          ask(usernameField(common.email, email), passwordField(common.password)),
+        [
+          !needsFactor && methods.includes('mail') &&
+            action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
+          passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
+          providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
+        ]
+      ),
+      leaveForm(auth, texts, signIn)
     ]
   }
 })

@@ -18,6 +18,6 @@ export const createPasskey = page({
   return {
     title: texts.factors.addPasskey,
     script,
-    content: [failure === null && passkeyForm(texts, create), button(after, texts.common.continue)]
+    content: [failure === null && passkeyForm(texts, create), button(after, texts.common.continue, 'primary')]
   }
 })

@@ -3,29 +3,30 @@ import { currentUser } from '../../current-user/current.js'
 import { missingAuthentication } from '../../current-user/recent.js'
 import { type UserFactor, listFactors } from '../../factors/factor-list.js'
 import type { PasskeyUser } from '../../factors/passkey-ceremonies.js'
-import { action, button, field, form, section } from '../../pages/form.js'
+import { action, button, field, form, row, section } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { type PasskeyPaths, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
-import { type Targets, page, redirected, withQuery } from '../../web/page.js'
+import { type Targets, type View, page, redirected, withQuery } from '../../web/page.js'
 import { maySendMailCode } from '../enrolment.js'
-import { pathOfPage, signInPath } from './parts.js'
+import { pathOfPage, signInPath, textIn } from './parts.js'
 import { enrolPage } from './totp.js'
 
 /** What the parts of the page show. */
-interface FactorsView {
+interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
-  readonly texts: Texts
   /** Those of the user. */
   readonly own: readonly UserFactor[]
   /** Where forms go after a change. */
   readonly saved: Targets
+  /** How the button looks that sets up the first factor. */
+  readonly look: 'primary' | 'quiet'
 }
 
 /** The page on which the signed-in user sees and changes their factors. */
 export const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
-  const { request, reply, texts, next, isLost } = view
+  const { request, reply, texts, typed, next, isLost } = view
   const { common, factors, confirm } = texts
   const here = pathOfPage(auth, 'factors', next)
   const present = await currentUser(auth, request)
@@ -38,80 +39,98 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
     return enrolPage(auth, view, { targets, asksMailCode: true, back: here })
   }
   const own = await listFactors(auth.accounts, present.user.userId)
-  const shown = { auth, texts, own, saved: { next: next ?? here, error_next: here, done: 'saved' } }
   const { passkeyPaths, factors: { passkeys }, pages: { application: { account } } } = auth
   const again = missing && auth.pages.forStep(request, 'reauthenticate', here, missing.length > 0)
+  const saved = { next: next ?? here, error_next: here, done: 'saved' }
+  const look = own.length === 0 && again === null ? 'primary' : 'quiet'
+  const shown = { auth, texts, typed, own, saved, look } as const
   return {
     title: factors.title,
+    isWide: true,
     script: passkeyPaths && passkeyPaths.script,
     content: [
-      again && [html`<p>${factors.confirmText}</p>`, button(again, confirm.title)],
+      again && [html`<p>${factors.confirmText}</p>`, button(again, confirm.title, 'primary')],
       mayLose && html`<p><a href="${ofLost}">${factors.lost}</a></p>`,
-      appSection(shown),
-      codesSection(shown),
-      passkeys && passkeyPaths && passkeysSection(shown, passkeyPaths, passkeys.userDetails(present.user)),
+      listSection(shown),
+      passkeys && passkeyPaths && passkeySection(shown, passkeyPaths, passkeys.userDetails(present.user)),
+      codesRow(shown),
       account && html`<section>${button(account, common.back)}</section>`
     ]
   }
 })
 
-function appSection ({ auth, texts, own, saved }: FactorsView): Content {
-  const { account, factors } = texts
-  const app = own.find(({ kind }) => kind === 'totp')
-  const canChange = hasSecondFactor(auth)
-  if (app === undefined) {
-    return canChange && section(factors.app, action(pathOf(auth, 'local/totp/enroll'), saved, factors.setUp))
-  }
-  const label = filled(account.removeMethod, { provider: factors.app })
-  return section(factors.app, html`<ul><li><span>${added(texts, app.createdAt)}</span>${
-    canChange && action(pathOf(auth, 'local/totp/remove'), saved, account.remove, { label })}</li></ul>`)
-}
-
-function codesSection ({ auth, texts: { factors }, own, saved }: FactorsView): Content {
-  const codes = own.find(({ kind }) => kind === 'recovery')
-  return codes && section(factors.recoveryTitle, [
-    html`<p>${filled(factors.codesLeft, { count: String(codes.codesLeft) })}</p>`,
-    hasSecondFactor(auth) && [
-      html`<p>${factors.newCodesText}</p>`, action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes)
-    ]
+/** Lists apps and passkeys: what each is, what is known of it, and what the user can do with it. */
+function listSection (view: FactorsView): Content {
+  const { auth, texts: { factors }, own, saved, look } = view
+  const listed = own.filter(({ kind }) => kind !== 'recovery')
+  const canSetUp = hasSecondFactor(auth) && own.every(({ kind }) => kind !== 'totp')
+  return (listed.length > 0 || canSetUp) && section(factors.list, [
+    listed.length > 0 && html`<ul>${listed.map(factor => item(view, factor))}</ul>`,
+    canSetUp && action(pathOf(auth, 'local/totp/enroll'), saved, factors.setUp, { look })
   ])
 }
 
-function passkeysSection (
-  { auth, texts, own, saved }: FactorsView, { options }: PasskeyPaths, { rpId, userId, ...names }: PasskeyUser
-): Html {
+function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): Html {
+  const { id, kind, name, createdAt, lastUsedAt } = factor
   const { language, account, factors } = texts
-  const name = { name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off' } as const
-  const attributes = html` maxlength="64"`
-  const passkeys = own.filter(({ kind }) => kind === 'passkey')
-  const accepted = { rpId, userId, allAcceptedCredentialIds: passkeys.map(({ id }) => id) }
-  const items = passkeys.map(({ id, name: given, createdAt, lastUsedAt }) => {
-    const shown = given ?? id
-    const label = filled(account.removeMethod, { provider: shown })
-    return html`<li><span>${shown} <small>${added(texts, createdAt)}${
-      lastUsedAt && html`. ${filled(account.lastUsed, { date: dateIn(language, lastUsedAt) })}`}</small></span>${
-      action(pathOf(auth, 'local/passkeys/remove'), { ...saved, id }, account.remove, { label })}
-<details><summary aria-label="${factors.rename}: ${shown}">${factors.rename}</summary>${form({
-  action: pathOf(auth, 'local/passkeys/rename'),
-  hidden: { ...saved, id },
-  fields: field({ ...name, value: shown, attributes }),
-  submit: account.nameSubmit
-})}</details></li>`
-  })
-  return section(factors.passkeys, html`<p>${factors.passkeysText}</p>
-${passkeySignal('all-accepted-credentials', accepted)}${
-passkeySignal('current-user-details', { rpId, userId, ...names })}<ul>
-${items}
-</ul>
-${passkeyForm(texts, {
+  const isPasskey = kind === 'passkey'
+  const shown = isPasskey ? name ?? id : factors.app
+  const label = filled(account.removeMethod, { provider: shown })
+  const facts = [
+    isPasskey && factors.passkey,
+    filled(factors.added, { date: dateIn(language, createdAt) }),
+    lastUsedAt && filled(account.lastUsed, { date: dateIn(language, lastUsedAt) })
+  ]
+  const remove = pathOf(auth, isPasskey ? 'local/passkeys/remove' : 'local/totp/remove')
+  const hidden = isPasskey ? { ...saved, id } : saved
+  const renamed = typed.id === id ? textIn(typed.name) : null
+  return html`<li><span>${shown} <small>${facts.filter(Boolean).join(' · ')}</small></span>${isPasskey &&
+    html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${shown}">${
+      factors.rename}</summary>${form({
+      action: pathOf(auth, 'local/passkeys/rename'),
+      hidden,
+      fields: passkeyNameField(texts, renamed ?? shown),
+      submit: account.nameSubmit
+    })}</details>`}${(isPasskey || hasSecondFactor(auth)) &&
+    action(remove, hidden, account.remove, { label, look: 'danger' })}</li>`
+}
+
+function passkeySection (
+  { auth, texts, typed, own, saved, look }: FactorsView,
+  { options }: PasskeyPaths,
+  { rpId, userId, ...names }: PasskeyUser
+): Html {
+  const { factors } = texts
+  const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === 'passkey' ? id : [])
+  return section(factors.addPasskey, html`<p>${factors.passkeysText}</p>
+${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentialIds })}${
+passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
   ceremony: 'register',
   options,
   action: pathOf(auth, 'local/passkeys/register'),
   hidden: saved,
-  fields: field({ ...name, isOptional: true, attributes })
+  // On a page with an app to set up, that is the first button.
+  look: hasSecondFactor(auth) ? 'quiet' : look,
+  fields: passkeyNameField(texts, typed.response === undefined ? null : textIn(typed.name), true)
 })}`)
 }
 
-function added ({ language, factors }: Texts, date: Date): string {
-  return filled(factors.added, { date: dateIn(language, date) })
+function passkeyNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {
+  const attributes = html` maxlength="64"`
+  return field({
+    name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off', value, isOptional, attributes
+  })
+}
+
+function codesRow ({ auth, texts: { factors }, own, saved }: FactorsView): Content {
+  const codes = own.find(({ kind }) => kind === 'recovery')
+  return codes && row({
+    title: factors.recoveryTitle,
+    state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
+    change: factors.newCodes,
+    content: hasSecondFactor(auth) && [
+      html`<p>${factors.newCodesText}</p>`,
+      action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
+    ]
+  })
 }

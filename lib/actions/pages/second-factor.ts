@@ -1,6 +1,6 @@
 import { factorsOfUser } from '../../current-user/methods.js'
 import { withError } from '../../http/redirects.js'
-import { checkbox, codeField, form } from '../../pages/form.js'
+import { checkbox, codeField, form, ways } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
 import { passkeyForm } from '../../pages/passkey-form.js'
 import { filled, timeIn } from '../../pages/texts.js'
@@ -9,11 +9,12 @@ import { pendingSecondFactor } from '../../sign-in/second-factor.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
 import { finishSignIn } from '../second-factor.js'
+import { checkedIn } from './parts.js'
 import { enrolPage, leaveForm, setUpOf } from './totp.js'
 
 /** The page on which a user finishes a sign-in that waits, or sets up the factor that it needs. */
 export const secondFactor = page({ path: '/local/second-factor', when: finishSignIn.when }, async (auth, view) => {
-  const { request, reply, texts, next } = view
+  const { request, reply, texts, next, typed } = view
   const { pages } = auth
   const waiting = await pendingSecondFactor(auth, request)
   if (waiting === null) {
@@ -27,19 +28,22 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
   const hasCode = kinds.some(kind => kind !== 'passkey')
   const passkey = kinds.includes('passkey') ? auth.passkeyPaths : null
   const trustedDays = auth.factors.secondFactor?.trustedDays ?? null
-  const { language, factors, confirm } = texts
+  const { language, signIn, factors, confirm } = texts
   const trust = trustedDays !== null &&
-    checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }))
+    checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), checkedIn(typed.trust))
   const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {
     title: factors.secondTitle,
     script: passkey && passkey.script,
     content: [
-      hasCode && [html`<p>${factors.codeText}</p>`, form({ action, hidden, fields, submit: confirm.submit })],
-      passkey && passkeyForm(texts, {
-        ceremony: 'factor', options: passkey.options, action, hidden, fields: !hasCode && trust
-      }),
+      ways(
+        signIn.or,
+        hasCode && [html`<p>${factors.codeText}</p>`, form({ action, hidden, fields, submit: confirm.submit })],
+        passkey && passkeyForm(texts, {
+          ceremony: 'factor', options: passkey.options, action, hidden, fields: !hasCode && trust
+        })
+      ),
       leaveForm(auth, texts)
     ]
   }

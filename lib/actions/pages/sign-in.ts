@@ -1,14 +1,14 @@
 import { type AuthContext, createsPasskeys, hasMailSignIn, hasPasswords } from '../../context.js'
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
-import { action, button, checkbox, emailField, form, links, passwordField } from '../../pages/form.js'
+import { action, button, checkbox, emailField, form, links, passwordField, ways } from '../../pages/form.js'
 import { type Content, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
 import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
-import { hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+import { checkedIn, hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
@@ -19,8 +19,10 @@ export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
     title: signIn.title,
     content: [
       html`<p>${filled(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
-      button(auth.pages.afterSuccess(request, next), common.continue),
-      action(pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut)
+      button(auth.pages.afterSuccess(request, next), common.continue, 'primary'),
+      action(
+        pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
+        { look: 'quiet' })
     ]
   }
 })
@@ -31,9 +33,11 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
   const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
-  const remember = auth.remember !== null && checkbox('remember', common.remember)
+  const remember = auth.remember !== null && checkbox('remember', common.remember, checkedIn(typed.remember))
+  // The button for a mail is behind an "or".
+  const isBelowMail = byPassword && byMail
   const byPasskey = pathOf(auth, 'local/passkeys/login')
-  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask }
+  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask, or: signIn.or }
   const emailTyped = emailField(
     common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
   const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
@@ -45,18 +49,23 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
     script: passkeyPaths && passkeyPaths.script,
     hasIcons: hasIcons(auth),
     content: [
-      providerLinks(auth, signIn.withProvider, providers, hidden),
-      (byPassword || byMail) && providers.length > 0 && html`<p class="or">${signIn.or}</p>`,
-      byPassword && form({
-        action: pathOf(auth, 'local/login'),
-        hidden,
-        fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
-        submit: signIn.title,
-        other: byMail && toMail
-      }),
-      !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
-      (byPassword || byMail) && passkey('autofill'),
-      passkey('login', !byPassword && !byMail && remember),
+      ways(
+        signIn.or,
+        providerLinks(auth, signIn.withProvider, providers, hidden),
+        [
+          byPassword && form({
+            action: pathOf(auth, 'local/login'),
+            hidden,
+            fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
+            submit: signIn.title,
+            other: byMail && toMail
+          }),
+          !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
+          (byPassword || byMail) && passkey('autofill'),
+          isBelowMail && passkey('login')
+        ],
+        !isBelowMail && passkey('login', !byPassword && !byMail && remember)
+      ),
       unknown && passkeys && passkeySignal('unknown-credential', {
         rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
       }),

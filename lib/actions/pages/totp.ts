@@ -1,6 +1,6 @@
 import { type AuthContext, hasSecondFactor, needed } from '../../context.js'
 import type { AuthError } from '../../errors.js'
-import { action, button, codeField, form } from '../../pages/form.js'
+import { action, button, codeField, form, ways } from '../../pages/form.js'
 import { type Content, Html, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
 import { passkeyForm, passkeyHints } from '../../pages/passkey-form.js'
@@ -58,10 +58,11 @@ export async function enrolPage (auth: AuthContext, { request, texts }: View, se
   const { passkeyPaths } = auth
   const isMailed = passkeyPaths !== null && await isCodeMailed(request)
   const { script, options } = passkeyPaths ?? { script: null, options: null }
-  const page = setUpPage(auth, texts, setUp, [
+  const page = setUpPage(auth, texts, setUp, ways(
+    texts.signIn.or,
     hasSecondFactor(auth) && action(pathOf(auth, 'local/totp/enroll'), setUp.targets, texts.factors.setUp),
     options && passkeyPart(auth, texts, { ...setUp, options, isMailed })
-  ])
+  ))
   return { script, ...page }
 }
 
@@ -104,10 +105,11 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
   }
 }
 
-/** The form by which a user leaves a sign-in that waits. */
-export function leaveForm (auth: AuthContext, { confirm }: Texts): Html {
-  const next = auth.pages.application.login ?? auth.site.publicPath('/')
-  return action(pathOf(auth, 'logout'), { next }, confirm.signOut, { isDanger: true })
+/** The form by which a user leaves a sign-in that waits, or goes on as another one. */
+export function leaveForm (
+  auth: AuthContext, { confirm }: Texts, next = auth.pages.application.login ?? auth.site.publicPath('/')
+): Html {
+  return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
 
 function mailCodeField ({ factors }: Texts): Html {
