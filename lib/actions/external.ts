@@ -164,9 +164,8 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     } catch (error) {
       return fail(auth, name, { error, request, reply }, pending)
     }
-    const { purpose, next: target } = pending
-    if (purpose === 'link') keepNotice(auth, request, reply, { target, word: 'saved' })
-    return reply.redirect(target, 302)
+    if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
+    return reply.redirect(pending.next, 302)
   })
 
   const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
