@@ -192,7 +192,7 @@ t.test('scenario 10: a user who has lost the phone signs in by recovery codes, a
   await app.auth.resetFactors(userId)
   t.match(await mails.next('factor-removed'), { to: ADA.email })
   await signIn(page, server, en)
-  t.equal(page.url(), `${url}/auth/pages/factors?next=%2Fvault`, 'signed in, and asked to set up another app')
+  t.equal(page.url(), `${url}/auth/pages/factors?error=second_factor_missing&next=%2Fvault`, 'signed in, and asked to set up another app')
   await send(page, en.factors.setUp)
   t.not(await scan(page), secret)
   t.strictSame(complaintsOf(visitor), [])
