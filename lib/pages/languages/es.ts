@@ -106,7 +106,7 @@ export const es: Texts = {
     recoveryText: 'Si no puedes usar tu aplicación de autenticación, cada uno de estos códigos la sustituye una vez. ' +
       'Guárdalos ahora en un lugar seguro: no volverás a verlos.',
     saveCodes: 'Guardar los códigos en un archivo de texto',
-    codesSaved: 'He guardado estos códigos',
+    codesSaved: 'Tengo guardados estos códigos',
     confirmText: 'Para cambiar algo aquí, vuelve a iniciar sesión.',
     lost: 'Perdí todas mis llaves de acceso',
     app: 'Aplicación de autenticación',
