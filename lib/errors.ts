@@ -4,6 +4,7 @@
  */
 export const ERRORS = {
   invalid: [401, 'The e-mail or the password is wrong.'],
+  unknown_passkey: [401, 'This passkey does not belong to an account any more; sign in another way.'],
   exists: [409, 'An account with this e-mail already exists; sign in instead.'],
   invalid_email: [400, 'This is not a valid e-mail address.'],
   weak_password: [400, 'The password must be 8 to 1024 bytes long; choose another one.'],
@@ -42,6 +43,8 @@ export const ERRORS = {
 
 /** Sentences that replace that of the code. */
 export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
+export const COMMON_PASSWORD = 'This password is one of the most used, or made of a common word, your e-mail address ' +
+  'or the name of this application; choose another one.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
 /** The sentence of `weak_password` where `password.minLength` is set. */

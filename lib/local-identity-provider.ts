@@ -34,7 +34,10 @@ export interface RegistrationPolicy {
 
 /** Options of a {@link LocalIdentityProvider}. */
 export interface LocalIdentityProviderOptions {
-  /** 32 characters or more; default LOCAL_IDP_SECRET. Of several, the first signs, all verify. */
+  /**
+   * 32 characters or more; default LOCAL_IDP_SECRET, several separated by blanks. Of several, the
+   * first signs, all verify.
+   */
   secret?: string | readonly string[] | undefined
   /**
    * Private JWKs (ES256 or EdDSA) in place of `secret`; the first one signs, all verify. The public
@@ -208,15 +211,17 @@ export class LocalIdentityProvider {
    * Hashes a new password that the option `password` accepts, to an Argon2id PHC string.
    *
    * @param password 8 to 1024 bytes in NFKC
-   * @param context for `password.check`: the e-mail in its canonical form
+   * @param context for `password.check`: the e-mail in its canonical form, the language if not `en`
    * @param caller the client behind the call: addresses take turns, and a password whose `signal`
    *   aborts leaves the queue
    * @throws AuthError `weak_password`, what `password.check` throws, such as `breached_password`,
    *   `busy` when too many passwords wait; the reason of `signal`
    * @see RFC 9106, RFC 8265 section 4
    */
-  async hashPassword (password: string, context: { email: string }, caller?: Caller): Promise<string> {
-    const accepted = await this.#accepted(password, { email: context.email, issuer: this.issuer })
+  async hashPassword (
+    password: string, { email, language = 'en' }: { email: string, language?: string }, caller?: Caller
+  ): Promise<string> {
+    const accepted = await this.#accepted(password, { email, issuer: this.issuer, language })
     return this.#passwords.hash(accepted, caller)
   }
 
@@ -242,9 +247,9 @@ export class LocalIdentityProvider {
   }
 
   /** @hidden for the plugin */
-  passwordsFor (caller: Caller): Passwords {
+  passwordsFor (caller: Caller, language: string): Passwords {
     return {
-      hashPassword: (password, context) => this.hashPassword(password, context, caller),
+      hashPassword: (password, { email }) => this.hashPassword(password, { email, language }, caller),
       rehashPassword: password => this.rehashPassword(password, caller),
       // With `password: false`, a password of before signs in nowhere.
       verifyPassword: (passwordHash, password) =>

@@ -62,6 +62,12 @@ export interface AuthPluginOptions {
    * `trustedOrigins`. Guards (with `next`), and errors that no other page can show, redirect to it.
    */
   loginPage?: string | undefined
+  /** The application's page for registering, such as `/join`, to which the sign-in page links. */
+  registerPage?: string | undefined
+  /** The application's page that sends to `/auth/local/forgot-password`, such as `/forgot`. */
+  forgotPasswordPage?: string | undefined
+  /** The application's page on which a signed-in user changes their account, such as `/account`. */
+  accountPage?: string | undefined
   /**
    * The application's page on which a signed-in user reauthenticates, such as `/confirm`. The guard
    * `requireRecent`, and routes that require a recent authentication, redirect to it with `next`.
@@ -134,6 +140,9 @@ const OPTIONS = {
   onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
   onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
   loginPage: anything,
+  registerPage: anything,
+  forgotPasswordPage: anything,
+  accountPage: anything,
   reauthenticatePage: anything,
   secondFactor: optional(mustBe("new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor",
     hasMethods<SecondFactor>('rulesWith')), null),
@@ -191,17 +200,27 @@ export function resolveOptions (
   }
 
   const page = pageOn(site)
-  const { changePasswordPage, ...pages } = checkedMembers(
-    options, { loginPage: page, reauthenticatePage: page, secondFactorPage: page, changePasswordPage: page })
+  const { changePasswordPage, ...pages } = checkedMembers(options, {
+    loginPage: page,
+    registerPage: page,
+    forgotPasswordPage: page,
+    accountPage: page,
+    reauthenticatePage: page,
+    secondFactorPage: page,
+    changePasswordPage: page
+  })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const hasPasskeysAtRoot = given.passkeys !== null && isAtRoot(context)
   const layout = given.pages?.look.of(site) ?? null
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
+  const account = pages.accountPage ?? routePath(layout, 'pages/account')
+  const registers = local?.hasPasswords === true && local.registration !== null
+  const sendsLinks = local?.mail != null && local.accountRoutes.forgotPassword
   return Object.freeze({
     accounts: new Accounts(store),
-    changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? routePath(layout, 'pages/account') : null),
+    changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? account : null),
     dataSecrets,
     factors,
     layout,
@@ -220,7 +239,10 @@ export function resolveOptions (
       secondFactor: pages.secondFactorPage ?? (layout === null
         ? routePath(factors.secondFactor, 'local/totp')
         : routePath(factors.secondFactor ?? factors.passkeys, 'pages/factors')),
-      step: pages.secondFactorPage ?? routePath(factors.sealer, 'local/second-factor')
+      step: pages.secondFactorPage ?? routePath(factors.sealer, 'local/second-factor'),
+      register: pages.registerPage ?? routePath(registers ? layout : null, 'pages/register'),
+      forgotPassword: pages.forgotPasswordPage ?? routePath(sendsLinks ? layout : null, 'pages/forgot-password'),
+      account
     }, providers.map(({ name }) => `${prefix}/${name}/`)),
     prefix,
     providers,

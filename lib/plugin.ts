@@ -11,7 +11,7 @@ import { TOKEN_ACTS } from './actions/tokens.js'
 import { mountWellKnown } from './actions/well-known.js'
 import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './app-auth/auth.js'
-import { varyByGuards } from './app-auth/guards.js'
+import { answerForGuards } from './app-auth/guards.js'
 import type { AuthEvents } from './channel.js'
 import { type AuthContext, hasFactors, hasMails } from './context.js'
 import { OptionsError } from './errors.js'
@@ -103,7 +103,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   if (store instanceof SqlAuthStore) store.connect(app.log)
   if (session !== null) await registerSession(app, session)
   app.addHook('onRequest', watchSession)
-  app.addHook('onSend', varyByGuards)
+  app.addHook('onSend', answerForGuards)
 
   const context = await contextOf(app, options)
   const { mailer, providers } = context

@@ -1,6 +1,6 @@
 import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { OptionsError } from './errors.js'
-import { settingOf, settingsIn } from './settings.js'
+import { settingsIn } from './settings.js'
 
 /** The newest secret first. */
 export type Secrets = readonly [string, ...string[]]
@@ -8,12 +8,13 @@ export type Secrets = readonly [string, ...string[]]
 const MIN_LENGTH = 32
 
 /**
- * Reads the secrets of an option or, if it is absent, of an environment variable.
+ * Reads the secrets of an option or, if it is absent, of an environment variable, which may have
+ * several separated by blanks.
  *
  * @throws OptionsError that names both, never a secret
  */
 export function secretsOf (given: unknown, option: string, setting: string): [string, ...string[]] {
-  const value = given ?? settingOf(setting)
+  const value = given ?? settingsIn(setting)
   const secrets: unknown[] = Array.isArray(value) ? value : [value]
   if (!areLongEnough(secrets)) {
     const each = secrets.length > 1 ? ', each of them' : ''
@@ -25,9 +26,8 @@ export function secretsOf (given: unknown, option: string, setting: string): [st
 
 /** Reads the option `dataSecret` or SVC_AUTH_DATA_SECRET likewise; null without both. */
 export function dataSecretsOf (given: unknown): Secrets | null {
-  const setting = settingsIn('SVC_AUTH_DATA_SECRET')
-  if (given === undefined && setting.length === 0) return null
-  return secretsOf(given ?? setting, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
+  if (given === undefined && settingsIn('SVC_AUTH_DATA_SECRET').length === 0) return null
+  return secretsOf(given, 'dataSecret', 'SVC_AUTH_DATA_SECRET')
 }
 
 /** Refuses to do without secrets; `need` is what the error says: `with …, because …`. */

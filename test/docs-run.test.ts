@@ -239,6 +239,30 @@ t.test('an invited user chooses the first password by a link that works once, an
   t.equal((await eve.post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })).statusCode, 200)
 })
 
+t.test('an invited user who chooses the first password sets up the second factor that the application requires', async t => {
+  const { mountPasswordInvitations } = await load('password-invitations.ts')
+  const local = localProvider({ registration: false })
+  const secondFactor = new SecondFactor({ issuer: 'Shop', required: () => true })
+  let path = ''
+  const app = await start({ local, secondFactor, dataSecret: DATA_SECRET }, async app => {
+    app.get<{ Params: { userId: string } }>('/as/:userId', async request =>
+      app.auth.signIn(request, request.params.userId, { secondFactor: 'skip' }))
+    await mountPasswordInvitations(app, local, async (_to: string, invitation: string) => { path = invitation })
+  })
+  const [admin, ada] = [new Browser(app), new Browser(app)]
+  const { userId } = await app.auth.createUser({ email: 'admin@example.com', claims: { role: 'admin' } })
+  await admin.get(`/as/${userId}`)
+  await admin.post('/members', { email: 'ada@example.com' })
+
+  const chosen = await ada.submit('/first-password', { token: path.replace(/.*=/, ''), password: PASSWORD })
+
+  t.strictSame([chosen.statusCode, chosen.headers.location], [303, '/auth/local/second-factor'])
+  t.equal(await userIdIn(ada), null)
+  const { secret } = (await ada.post('/auth/local/totp/enroll')).json()
+  t.equal((await ada.post('/auth/local/totp/confirm', { code: totp(secret) })).statusCode, 200)
+  t.ok(await userIdIn(ada))
+})
+
 /** The service of a captcha: confirms each solved one once. */
 async function captchaService (t: Test): Promise<{ verifyUrl: string, asked: Array<Record<string, string>> }> {
   const asked: Array<Record<string, string>> = []
@@ -452,6 +476,26 @@ t.test('a mobile application gets a session with code and verifier', async t => 
   t.equal(await userIdIn(phone), await userIdIn(browser))
 })
 
+t.test('a phone gets its session from a browser in which the second factor was asked', async t => {
+  const { mountPhoneRoutes } = await load('phone.ts')
+  const local = localProvider()
+  const secondFactor = new SecondFactor({ issuer: 'Shop', required: () => true })
+  const app = await start({ local, secondFactor, dataSecret: DATA_SECRET }, app => { mountPhoneRoutes(app, local) })
+  const [browser, phone] = [new Browser(app), new Browser(app)]
+  const verifier = randomBytes(32).toString('base64url')
+  const challenge = createHash('sha256').update(verifier).digest('base64url')
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  t.equal((await browser.get(`/phone?challenge=${challenge}`)).statusCode, 401, 'the sign-in waits for the factor')
+  const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+  await browser.post('/auth/local/totp/confirm', { code: totp(secret) })
+
+  const { headers: { location = '' } } = await browser.get(`/phone?challenge=${challenge}`)
+  await phone.post('/phone/session', { code: new URL(location).searchParams.get('code'), verifier })
+
+  t.equal(await userIdIn(phone), await userIdIn(browser))
+  t.ok(await userIdIn(phone))
+})
+
 t.test('users change in a transaction of the application: with its own tables, or not at all', async t => {
   process.env.DATABASE_URL = await emptyDatabase(t)
   const { db, foundTeam, teams } = await load('teams.ts')
@@ -607,4 +651,19 @@ t.test('a table of the audit events says who did what', async t => {
   t.match(await ask(failed, userId), [{ code: 'invalid', ip: '127.0.0.1' }])
   t.match((await ask(acts, adminId)).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }])
   t.strictSame(failures, [])
+})
+
+t.test('the secret of an authenticator app is decrypted for another system, for its row and with its data secret alone', async t => {
+  const { openSecret } = await load('open-secret.ts')
+  const store = new MemoryAuthStore()
+  const app = await start({ store, local: localProvider(), secondFactor: new SecondFactor({ issuer: 'Shop' }), dataSecret: DATA_SECRET })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD })
+  const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+  await browser.post('/auth/local/totp/confirm', { code: totp(secret) })
+  const kept = (await store.factors(await userIdIn(browser) ?? '')).find(({ kind }) => kind === 'totp')
+
+  t.equal(await openSecret(kept?.secret, kept?.id, DATA_SECRET), secret)
+  await t.rejects(openSecret(kept?.secret, randomUUID(), DATA_SECRET), { message: 'the secret belongs to another row' })
+  await t.rejects(openSecret(kept?.secret, kept?.id, `${DATA_SECRET} of before`))
 })

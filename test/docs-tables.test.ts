@@ -112,7 +112,16 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onSignIn,
     onLink,
     onDelete,
-    pages: { application: { login: loginPage, reauthenticate: reauthenticatePage, secondFactor: secondFactorPage } },
+    pages: {
+      application: {
+        login: loginPage,
+        register: registerPage,
+        forgotPassword: forgotPasswordPage,
+        account: accountPage,
+        reauthenticate: reauthenticatePage,
+        secondFactor: secondFactorPage
+      }
+    },
     factors: { secondFactor, passkeys },
     changePasswordPage,
     layout,
@@ -139,6 +148,9 @@ t.test('the defaults that the documentation has in tables are those of the code'
       dataSecret: 'SVC_AUTH_DATA_SECRET',
       prefix,
       loginPage: loginPage ?? nothing,
+      registerPage: registerPage ?? nothing,
+      forgotPasswordPage: forgotPasswordPage ?? nothing,
+      accountPage: accountPage ?? nothing,
       reauthenticatePage: reauthenticatePage ?? nothing,
       secondFactor: secondFactor ?? nothing,
       passkeys: passkeys ?? nothing,
@@ -176,6 +188,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
       {
         clientId: nothing,
         clientSecret: nothing,
+        label: 'after the name',
+        icon: nothing,
         scopes: 'see below',
         authorizationParams,
         timeout,

@@ -3,6 +3,7 @@ import { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from '../l
 
 const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   invalid: 401,
+  unknown_passkey: 401,
   exists: 409,
   invalid_email: 400,
   weak_password: 400,

@@ -296,7 +296,7 @@ t.test('a rule that throws an AuthError refuses with its code', async t => {
   await t.rejects(local({ password: { check } }).hashPassword('correct horse', CONTEXT), { code: 'breached_password', statusCode: 400 })
 })
 
-t.test('the rule is told the password in NFKC, the e-mail and the issuer, once the length is right', async t => {
+t.test('the rule is told the password in NFKC, the e-mail, the issuer and the language, once the length is right', async t => {
   const asked: unknown[] = []
   const provider = local({ password: { check: (...args: Parameters<PasswordCheck>) => asked.push(args) > 0, minLength: 10 } })
 
@@ -305,7 +305,7 @@ t.test('the rule is told the password in NFKC, the e-mail and the issuer, once t
     await t.rejects(provider.hashPassword(short, CONTEXT), { code: 'weak_password' })
   }
 
-  t.strictSame(asked, [['correct horse', { email: 'ada@example.com', issuer: 'svc-auth-local' }]])
+  t.strictSame(asked, [['correct horse', { email: 'ada@example.com', issuer: 'svc-auth-local', language: 'en' }]])
 })
 
 t.test('password.minLength counts the characters of a new password as a user does, after NFKC', async t => {

@@ -23,7 +23,9 @@ t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
 
   t.match(resolved.site, { baseUrl: null, trustedOrigins: new Set() })
-  t.strictSame(resolved.pages.application, { login: null, reauthenticate: null, secondFactor: null, step: null })
+  t.strictSame(resolved.pages.application, {
+    login: null, reauthenticate: null, secondFactor: null, step: null, register: null, forgotPassword: null, account: null
+  })
   t.strictSame({ ...resolved, site: null, pages: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
     site: null,
     pages: null,
@@ -181,13 +183,28 @@ t.test('how identities are linked, the hook and the pages are taken as they are'
   const given = {
     linking: () => true,
     onSignIn: () => {},
-    loginPage: '/sign-in?from=app#form',
-    reauthenticatePage: '/confirm?from=app#form',
     changePasswordPage: '/password?from=app#form'
   }
+  const pages = {
+    loginPage: '/sign-in?from=app#form',
+    registerPage: '/join?from=app#form',
+    forgotPasswordPage: '/forgot?from=app#form',
+    accountPage: '/account?from=app#form',
+    reauthenticatePage: '/confirm?from=app#form'
+  }
 
-  const { loginPage: login, reauthenticatePage: reauthenticate, ...others } = given
-  t.match(resolveOptions({ session, ...given }), { ...others, pages: { application: { login, reauthenticate } } })
+  t.match(resolveOptions({ session, ...given, ...pages }), {
+    ...given,
+    pages: {
+      application: {
+        login: pages.loginPage,
+        register: pages.registerPage,
+        forgotPassword: pages.forgotPasswordPage,
+        account: pages.accountPage,
+        reauthenticate: pages.reauthenticatePage
+      }
+    }
+  })
   t.equal(resolveOptions({ session, linking: 'never' }).linking, 'never')
 })
 
@@ -411,19 +428,11 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ]),
   ...[
     '', 'login', '//login', '/\\login', 'https://app.example/login', '/a/../login', '/log in', '/ü', 1, null, ['/login']
-  ].flatMap((page): Array<[string, object, RegExp]> => [
-    [`loginPage ${JSON.stringify(page)}`, { loginPage: page }, /^loginPage must be a path of this application/],
-    [
-      `reauthenticatePage ${JSON.stringify(page)}`,
-      { reauthenticatePage: page },
-      /^reauthenticatePage must be a path of this application/
-    ],
-    [
-      `changePasswordPage ${JSON.stringify(page)}`,
-      { changePasswordPage: page },
-      /^changePasswordPage must be a path of this application/
-    ]
-  ]),
+  ].flatMap(page => [
+    'loginPage', 'registerPage', 'forgotPasswordPage', 'accountPage', 'reauthenticatePage', 'changePasswordPage'
+  ].map((option): [string, object, RegExp] => [
+    `${option} ${JSON.stringify(page)}`, { [option]: page }, new RegExp(`^${option} must be a path of this application`)
+  ])),
   ...[true, 5, [], null].map((rateLimit): [string, object, RegExp] => [
     `rateLimit ${JSON.stringify(rateLimit)}`,
     { rateLimit },

@@ -26,9 +26,17 @@ t.test('a secret that is not given comes from the setting', async t => {
   t.strictSame(secretsOf(SECRET, 'secret', SETTING), [SECRET], 'the option goes first')
 })
 
-t.test('a setting with quotes around it, or with blanks or control characters in it, is refused and not printed', async t => {
+t.test('a setting may have several secrets, the newest first, of which each is long enough', async t => {
+  setEnv(t, { [SETTING]: `${OF_SETTING}-2 \t${OF_SETTING}-1\n` })
+  t.strictSame(secretsOf(undefined, 'secret', SETTING), [`${OF_SETTING}-2`, `${OF_SETTING}-1`])
+
+  setEnv(t, { [SETTING]: `${OF_SETTING} of words` })
+  t.throws(() => secretsOf(undefined, 'secret', SETTING), { name: 'OptionsError', message: /^secret must be at least 32 characters, each of them; set / })
+})
+
+t.test('a setting with quotes around it, or with control characters in it, is refused and not printed', async t => {
   for (const value of [
-    `"${OF_SETTING}"`, `'${OF_SETTING}'`, `“${OF_SETTING}”`, `${OF_SETTING} ${OF_SETTING}`, `${OF_SETTING}\u0007`, `\u200b${OF_SETTING}`
+    `"${OF_SETTING}"`, `'${OF_SETTING}'`, `“${OF_SETTING}”`, `"${OF_SETTING} ${OF_SETTING}"`, `${OF_SETTING}\u0007`, `\u200b${OF_SETTING}`
   ]) {
     setEnv(t, { [SETTING]: value })
     const refused = t.throws(() => secretsOf(undefined, 'secret', SETTING), {

@@ -22,6 +22,7 @@ import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
 import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
+import { keepNotice } from '../web/notices.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember, undocumented
 } from '../web/schema-parts.js'
@@ -163,7 +164,9 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     } catch (error) {
       return fail(auth, name, { error, request, reply }, pending)
     }
-    return reply.redirect(pending.next, 302)
+    const { purpose, next: target } = pending
+    if (purpose === 'link') keepNotice(auth, request, reply, { target, word: 'saved' })
+    return reply.redirect(target, 302)
   })
 
   const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']

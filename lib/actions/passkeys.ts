@@ -145,7 +145,7 @@ export const signInByPasskey = form({
   required: ['response'],
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
+  refuses: ['invalid', 'unknown_passkey', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, fields: { response: field, remember } } = form

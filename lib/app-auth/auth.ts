@@ -26,6 +26,8 @@ export interface SignInOptions {
   remember?: boolean | undefined
   /** `skip`: the application has asked for a second factor itself. */
   secondFactor?: 'skip' | undefined
+  /** The page after a second factor that is due: a path of this application. */
+  next?: string | undefined
 }
 
 /**
@@ -288,16 +290,20 @@ export class Auth extends Authorization {
    * verified the user's identity. The identity claims come from the user's link `local`, else from
    * their first link by the provider's name. The session gets a new id.
    *
-   * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when one is due
-   *   (send the user to the page for it), `invalid_state` when the user signs out meanwhile,
-   *   `unauthenticated` when the hook deletes the user
+   * @throws what the hook throws; AuthError `blocked`; `second_factor_required` when one is due, to
+   *   a browser with the page for it in `details.page`; `invalid_state` when the user signs out
+   *   meanwhile; `unauthenticated` when the hook deletes the user
    */
   signIn (request: AnyRequest, userId: string, options?: SignInOptions): Promise<Principal>
   async signIn (request: FastifyRequest, userId: string, options: SignInOptions = {}): Promise<Principal> {
-    assertKnownOptions('signIn', options, ['remember', 'secondFactor'])
-    const { remember = false, secondFactor } = options
+    assertKnownOptions('signIn', options, ['remember', 'secondFactor', 'next'])
+    const { remember = false, secondFactor, next = null } = options
     return signInUser(this.#auth, request, {
       userId: checkedUserId(userId), remember: remember === true, skipsFactor: secondFactor === 'skip'
+    }).catch((error: unknown) => {
+      if (!(error instanceof AuthError && error.code === 'second_factor_required')) throw error
+      const page = this.#auth.pages.forStep(request, 'step', next)
+      throw new AuthError('second_factor_required', { details: { ...error.details, page } })
     })
   }
 }

@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface, onSendHookHandler } from 'fastify'
 import { secondFactorAt } from '../authentication.js'
@@ -10,6 +9,7 @@ import { factorsOfUser, methodsOf } from '../current-user/methods.js'
 import { isRecent } from '../current-user/recent.js'
 import { authTimeOf, verifyToken, verifyTokenFor } from '../current-user/user-tokens.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { mergedVary } from '../http/vary.js'
 import {
   type ChecksOf, anything, boolean, checkedOptions, hasMethods, listOf, mustBe, optional
 } from '../option-checks.js'
@@ -51,6 +51,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The names of the headers that guards have read, as `Vary` has them. */
     svcAuthVary?: string
+    /** Members of the answer to a guard's refusal, besides the four of each error. */
+    svcAuthDetails?: AuthError['details']
   }
 }
 
@@ -60,7 +62,7 @@ declare module 'fastify' {
  */
 function reading (headers: string, guard: Guard): Guard {
   return (request: AnyRequest, reply: AnyReply) => {
-    request.svcAuthVary = merged(request.svcAuthVary, headers)
+    request.svcAuthVary = mergedVary(request.svcAuthVary, headers)
     return guard(request, reply).then(() => {
       if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
     }, (error: unknown) => {
@@ -70,18 +72,22 @@ function reading (headers: string, guard: Guard): Guard {
   }
 }
 
-/** An `onSend` hook that names in `Vary` what guards have read: a handler replaces the header. */
-export const varyByGuards: onSendHookHandler = (request, reply, payload, done) => {
-  const { svcAuthVary: headers } = request
-  if (headers !== undefined) reply.header('Vary', merged(reply.getHeader('Vary'), headers))
-  done(null, payload)
+/**
+ * An `onSend` hook that names in `Vary` what guards have read, because a handler replaces the
+ * header, and adds to a refusal what error handlers leave out of its body.
+ */
+export const answerForGuards: onSendHookHandler = (request, reply, payload, done) => {
+  const { svcAuthVary: headers, svcAuthDetails: details } = request
+  if (headers !== undefined) reply.header('Vary', mergedVary(reply.getHeader('Vary'), headers))
+  done(null, details === undefined ? payload : withDetails(payload, details))
 }
 
-function merged (vary: unknown, headers: string): string {
-  if (vary === undefined) return headers
-  const names = [vary, headers].join(',').matchAll(/[^\s,]+/g)
-  const named = new Map(Array.from(names, ([name]) => [name.toLowerCase(), name]))
-  return named.has('*') ? '*' : [...named.values()].join(', ')
+function withDetails (payload: unknown, details: AuthError['details']): unknown {
+  try {
+    const body = JSON.parse(String(payload))
+    if (body.code === 'reauthenticate') return JSON.stringify({ ...details, ...body })
+  } catch {}
+  return payload
 }
 
 /** See {@link Auth.requireClaims}. */
@@ -299,12 +305,12 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
 }
 
 /**
- * Redirects a page request to the page for reauthentication, or answers which methods the user has
- * for one. Like {@link askToSignIn} it never resolves.
+ * Redirects a page request to the page for reauthentication; then it never resolves, like {@link
+ * askToSignIn}.
  *
  * @param how `needsFactor`: whether only a second factor suffices; a user who has none is
  *   redirected to the page on which they set one up
- * @throws AuthError `reauthenticate` where another guard may decide, `second_factor_missing`
+ * @throws AuthError `reauthenticate`, with the methods that the user has; `second_factor_missing`
  */
 async function askToReauthenticate (
   auth: AuthContext,
@@ -319,11 +325,8 @@ async function askToReauthenticate (
   if (reply.sent || undecided.has(request)) throw refusal
   if (!pages.redirect(request, reply, isMissing ? 'secondFactor' : 'reauthenticate', kinds !== null && !isMissing)) {
     if (isMissing) throw refusal
-    const methods = kinds ?? await methodsOf(auth, userId)
-    const { statusCode, code, message } = refusal
-    // Sent here: the error handler of an application answers with the four usual members alone.
-    reply.code(statusCode).header('Cache-Control', 'no-store')
-      .send({ statusCode, code, error: STATUS_CODES[statusCode], message, methods })
+    request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
+    throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
   }
   return new Promise(() => {})
 }

@@ -51,12 +51,12 @@ const library = new Once(async () => {
 /** The cause of a refusal: the signature counter did not grow. There is a copy of the passkey. */
 export class CounterRegression extends Error {}
 
-/** The cause of a refusal: no user has the passkey, so password managers may hide it. */
-export class UnknownPasskey extends Error {
+/** The refusal of a passkey that no user has, so that password managers may hide it. */
+export class UnknownPasskey extends AuthError {
   readonly id: string
 
   constructor (id: string) {
-    super('no user has this passkey')
+    super('unknown_passkey')
     this.id = id
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { ANY_ORIGIN, isOwnPath, startsLinking, withParameter } from './redirects.js'
+import { ANY_ORIGIN, isOwnPath, startsLinking, withError, withParameter } from './redirects.js'
 import { type Site, isRead } from './site.js'
 
 /**
@@ -14,6 +14,10 @@ export interface ApplicationPages {
   readonly secondFactor: string | null
   /** Where a sign-in that waits for a second factor continues. */
   readonly step: string | null
+  readonly register: string | null
+  readonly forgotPassword: string | null
+  /** Where a signed-in user sees and changes their account. */
+  readonly account: string | null
 }
 
 /** Chooses the pages that browsers are redirected to. */
@@ -62,6 +66,11 @@ export class RedirectPages {
     return this.#withNext(request, this.#login, next)
   }
 
+  /** Returns a page that a link leads to, with `next` set to the page after it. */
+  linkTo (request: FastifyRequest, to: keyof ApplicationPages, next: string | null = null): string | null {
+    return this.#withNext(request, this.application[to], next)
+  }
+
   /**
    * Returns the page on which the user authenticates further, with `next` set to the page that
    * needs it; null for a request that does not ask for a page.
@@ -75,7 +84,8 @@ export class RedirectPages {
   }
 
   /**
-   * Redirects a request for a page, with `next` set to that page if the request only reads.
+   * Redirects a request for a page, with `next` set to that page if the request only reads. The
+   * page for second factors says why.
    *
    * @param needsFactor whether only a second factor suffices there
    * @returns false for a request that does not ask for a page, and where there is none to go to
@@ -103,6 +113,7 @@ export class RedirectPages {
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {
     const page = this.application[to]
+    if (page !== null && to === 'secondFactor') return withError(page, 'second_factor_missing')
     return page !== null && needsFactor ? withParameter(page, 'second_factor', 'true') : page
   }
 

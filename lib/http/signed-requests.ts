@@ -4,7 +4,7 @@ import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { derivedKey, secretsOf } from '../secrets.js'
-import { settingOf } from '../settings.js'
+import { settingsIn } from '../settings.js'
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
@@ -47,9 +47,9 @@ export class SignedRequests {
 
   /** @param secret the option `session.secret`; if it is not a list: SVC_SESSION_SECRET, if set */
   constructor (secret: unknown) {
-    const given = Array.isArray(secret) ? secret : settingOf('SVC_SESSION_SECRET')
+    const given: unknown[] = Array.isArray(secret) ? secret : settingsIn('SVC_SESSION_SECRET')
     const keyOf = (secret: string): Buffer => derivedKey(secret, 'fastify-svc-auth sign-in request')
-    this.#signer = given === undefined
+    this.#signer = given.length === 0
       ? null
       : new Signer(secretsOf(given, 'the secret of signInUrl', 'SVC_SESSION_SECRET').map(keyOf))
   }

@@ -125,9 +125,17 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
 }
 
-/** Makes a link that looks like a button. */
-export function button (href: string, label: string, look: ButtonLook = 'quiet'): Html {
-  return html`<a class="button ${look}" href="${href}">${label}</a>`
+/** Makes a link that looks like a button; `icon` is the path of a picture. */
+export function button (href: string, label: string, look: ButtonLook = 'quiet', icon?: string): Html {
+  return html`<a class="button ${look}" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
+}
+
+/** A link to another page; false or null for one that there is not. */
+export type WayOn = readonly [href: string | false | null, label: string]
+
+/** Makes the links to other pages. */
+export function links (...others: readonly WayOn[]): Html {
+  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
 }
 
 const separator = (or: string): Html => html`<p class="or">${or}</p>`

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 import type { Site } from '../http/site.js'
+import { mergedVary } from '../http/vary.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
@@ -27,6 +28,8 @@ export interface LookOptions {
 export interface Page {
   readonly title: string
   readonly content: Content
+  /** Whether it has pictures besides the logo. */
+  readonly hasIcons?: boolean
   /** The path of its script; absent or null for none. */
   readonly script?: string | null
   /** Whether it has more room, for rows. */
@@ -44,10 +47,12 @@ export interface PageMessages {
 /** The look of pages without the option `pages`. */
 const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
+/** A language with a region: other parts of a tag may be invalid, or choose another calendar. */
+const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
+
 const HEADERS = {
   'X-Robots-Tag': 'noindex',
-  'Cache-Control': 'no-store',
-  Vary: 'Accept-Language, Cookie'
+  'Cache-Control': 'no-store'
 }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
@@ -74,23 +79,37 @@ export class PageLayout {
     return new PageLayout(this.#options, site)
   }
 
-  /** Returns the texts in the language that a request prefers, if there are some. */
+  /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
   textsFor (request: FastifyRequest): Texts {
+    const [texts, preferred] = this.#chosen(request)
+    return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
+  }
+
+  /** Returns the tag of the language that a request prefers, as the option `languages` has it. */
+  languageOf (request: FastifyRequest): string {
+    return this.#chosen(request)[0].language
+  }
+
+  /** The texts, and the tag by which the request chose them. */
+  #chosen (request: FastifyRequest): [texts: Texts, preferred: string] {
     const { languages } = this.#options
     // Browsers name a few. A server that admits long headers would sort many.
     const accepted = request.headers['accept-language']?.slice(0, 1000)
     for (const preferred of new Negotiator({ headers: { 'accept-language': accepted } }).languages()) {
       const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
-      if (texts !== undefined) return texts
+      if (texts !== undefined) return [texts, preferred]
     }
-    return languages[0]
+    return [languages[0], '']
   }
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
-    const { source } = this.#document(page, this.textsFor(reply.request), messages)
+    const { source } = this.#document(page, this.#chosen(reply.request)[0], messages)
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
-    const headers = { ...HEADERS, 'Content-Security-Policy': this.#policy + ofScript }
+    // The application may have named other headers.
+    const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
+    const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
+    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript + ofIcons }
     return reply.headers(headers).type('text/html; charset=utf-8').send(source)
   }
 

@@ -1,5 +1,6 @@
 import { Once } from '../base/once.js'
 import { isText } from '../claims.js'
+import { COMMON_PASSWORD } from '../errors.js'
 import { checkedOptions, listOf, optional } from '../option-checks.js'
 import type { PasswordCheck } from './password-rules.js'
 
@@ -8,9 +9,6 @@ export interface CommonOptions {
   /** The words of the application, such as its name and that of its company; default none. */
   words?: readonly string[] | undefined
 }
-
-const REFUSAL = 'This password is one of the most used, or made of a common word, your e-mail address or the name of ' +
-  'this application; choose another one.'
 
 /** How many digits and signs do not make a word another password, as in `dragon-99!`. */
 const MAX_ADDITIONS = 4
@@ -52,7 +50,7 @@ export function common (options: CommonOptions = {}): PasswordCheck {
   const { words } = checkedOptions('common', options, checks, "{ words: ['shop'] }")
   return async (password, { email, issuer }) => {
     const known = await KNOWN.done()
-    return isEasy(password.toLowerCase(), known, namesIn([email, issuer, ...words])) ? REFUSAL : true
+    return isEasy(password.toLowerCase(), known, namesIn([email, issuer, ...words])) ? COMMON_PASSWORD : true
   }
 }
 

@@ -8,6 +8,8 @@ export interface PasswordContext {
   email: string
   /** The `issuer` of the identity provider: the name of the application, or its URL. */
   issuer: string
+  /** The language of the page of the plugin, such as `de`; `en` where there is none. */
+  language: string
 }
 
 /**

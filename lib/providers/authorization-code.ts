@@ -10,7 +10,7 @@ import type {
 } from './provider.js'
 
 export interface FlowOptions
-  extends Complete<Omit<ProviderOptions, 'clientSecret'>>, ClientOptions, BackChannelOptions {
+  extends Complete<Omit<ProviderOptions, 'clientSecret' | 'label' | 'icon'>>, ClientOptions, BackChannelOptions {
   withoutPkce: boolean
 }
 

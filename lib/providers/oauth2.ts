@@ -32,6 +32,8 @@ export interface OAuth2ProviderOptions
  */
 export abstract class OAuth2Provider implements ExternalProvider {
   readonly name: string
+  readonly label: string | undefined
+  readonly icon: string | undefined
   readonly #flow: Once<OAuth2Flow>
 
   /**
@@ -51,6 +53,8 @@ export abstract class OAuth2Provider implements ExternalProvider {
       withoutPkce: optional(boolean, false)
     })
     this.name = checked.name
+    this.label = checked.label
+    this.icon = checked.icon
     const server = {
       issuer: issuer ?? new URL(authorizationEndpoint).origin,
       authorization_endpoint: authorizationEndpoint,

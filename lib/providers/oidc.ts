@@ -77,6 +77,8 @@ export class OidcProvider implements ExternalProvider {
   readonly name: string
   /** True for OpenID providers in general; classes of providers that ignore `max_age` say false. */
   readonly provesAuthTime: boolean = true
+  readonly label: string | undefined
+  readonly icon: string | undefined
   readonly signOut: boolean
   readonly responseMode: 'form_post' | undefined
   readonly #flow: Once<OidcFlow>
@@ -115,6 +117,8 @@ export class OidcProvider implements ExternalProvider {
     const issuers = issuer === undefined ? issuersOf(url) : [new URL(issuer)] as const
 
     this.name = name
+    this.label = checked.label
+    this.icon = checked.icon
     this.signOut = checked.signOut
     this.responseMode = checked.responseMode
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.

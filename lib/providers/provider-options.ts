@@ -1,10 +1,11 @@
 import { type Defined, withoutUndefined } from '../base/defaults.js'
 import { isPlainObject, isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
+import { isPath } from '../http/redirects.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import {
   type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe,
-  oneOf, optional, unknownOption, wholeNumber
+  oneOf, optional, text, unknownOption, wholeNumber
 } from '../option-checks.js'
 import type { ProviderOptions } from './provider.js'
 
@@ -30,6 +31,8 @@ const commonOptions = (scopes: readonly string[]) => ({
   clientSecret: issued('client secret'),
   scopes: optional(listOf('a list of strings', isText), scopes),
   authorizationParams: optional(parameters, {}),
+  label: optional(text),
+  icon: optional(mustBe('a path of this application, such as /google.svg', isPath)),
   timeout: optional(wholeNumber(1, 60_000, 'milliseconds'), 5000),
   fetch: optional(callable<typeof fetch>(), globalThis.fetch)
 } satisfies ChecksOf<ProviderOptions>)

@@ -117,6 +117,12 @@ export interface ExternalProvider {
    */
   readonly provesAuthTime?: boolean
 
+  /** How users call the provider, on pages; default after the name. */
+  readonly label?: string | undefined
+
+  /** The path of a picture beside the label, of this application. */
+  readonly icon?: string | undefined
+
   /** Whether users can sign out at the provider too, by {@link endSessionUrl}. Default false. */
   readonly signOut?: boolean
 
@@ -151,6 +157,10 @@ export interface ProviderOptions {
   clientId: string
   /** The secret that the provider issued to the application; never logged. */
   clientSecret: string
+  /** How users call the provider, on the plugin's pages; default after its name. */
+  label?: string | undefined
+  /** The path of a picture beside the label, of this application, such as `/google.svg`. */
+  icon?: string | undefined
   /** Replaces the provider's default scopes. */
   scopes?: readonly string[] | undefined
   /** Extra static parameters of the authorization request, such as `prompt`. */

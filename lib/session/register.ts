@@ -1,6 +1,6 @@
 import fastifyCookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import fastifySession from '@fastify/session'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
 import { EntryStore, OwnStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
@@ -27,6 +27,23 @@ export async function registerSession (app: FastifyInstance, { options, rows }: 
     else isSaved.then(() => { done(null, payload) }, done)
   })
   await app.register(fastifySession, { ...options, secret: signer, store })
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    keepPrivate(reply, cookieName)
+    done(null, payload)
+  })
+}
+
+/**
+ * Keeps an answer with the session cookie out of caches that clients share: with `rolling` a file
+ * that the handler lets them keep has it as well.
+ */
+function keepPrivate (reply: FastifyReply, cookieName: string): void {
+  const cookies = [reply.getHeader('Set-Cookie') ?? []].flat()
+  if (!cookies.some(cookie => String(cookie).startsWith(`${cookieName}=`))) return
+  const directives = String(reply.getHeader('Cache-Control') ?? 'private').split(',').map(name => name.trim())
+  if (directives.some(name => /^(?:private|no-store)$/i.test(name))) return
+  const others = directives.filter(name => !/^(?:public|s-maxage)\b/i.test(name))
+  reply.header('Cache-Control', ['private', ...others].join(', '))
 }
 
 /**

@@ -22,7 +22,10 @@ export type SessionCookieOptions = { [Name in keyof OptionsOfCookie]?: OptionsOf
   maxAge?: number | null | undefined
 }
 
-/** Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given. */
+/**
+ * Options of @fastify/session; `secret` comes from the setting SVC_SESSION_SECRET unless given, one
+ * or several separated by blanks.
+ */
 export type SessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSession[Name] | undefined } & {
   /** The cookie; default `HttpOnly`, `SameSite=Lax`, `Secure` on https, for seven days. */
   cookie?: SessionCookieOptions | undefined

@@ -86,7 +86,8 @@ export async function takeChallenge (
  * Verifies the response of a passkey and notes its use.
  *
  * @returns the user as they are now, and what the passkey proved
- * @throws AuthError `invalid`; `invalid_state` when the user's sessions were ended meanwhile
+ * @throws AuthError `invalid`, at a sign-in `unknown_passkey`; `invalid_state` when the user's
+ *   sessions were ended meanwhile
  */
 export async function usePasskey (
   auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
@@ -97,7 +98,9 @@ export async function usePasskey (
   const own = passkeysIn(await auth.accounts.factors(userId))
   const isOfUser = response.userId !== null
   const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
-  const unknown = factor === null && isOfUser ? new UnknownPasskey(response.id) : null
+  // Elsewhere it may be that of another user. It tells only those who know the id, which is random.
+  const isGone = factor === null && isOfUser && response.ceremony === 'login'
+  const unknown = isGone ? new UnknownPasskey(response.id) : null
   const { challenge } = response
   const used = await needed(auth.factors.passkeys, 'passkeys').verifyAssertion(response, { challenge, factor, userId })
     .catch((error: unknown) => {
@@ -109,7 +112,7 @@ export async function usePasskey (
       throw error
     })
   if (used === null || user === null || factor === null) {
-    throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause: unknown })
+    throw unknown ?? new AuthError('invalid', { message: PASSKEY_REFUSED })
   }
   const proof = { method: 'passkey', at: Date.now() } as const
   const { id, counter, usedAt, data } = used

@@ -56,6 +56,10 @@ export interface ProviderSignIn {
   headers: SignedInHeaders
 }
 
+/** What {@link TestProvider.settings} has. */
+export type ProviderSettings = Record<'name' | 'discoveryUrl' | 'clientId' | 'clientSecret', string> &
+  Record<'allowInsecureRequests', boolean>
+
 const CLIENT_ID = 'the-application'
 const KEY_ID = 'test'
 const HOUR_S = 3600
@@ -103,16 +107,20 @@ export class TestProvider {
     server.on('request', (request, response) => { this.#answer(request, response) })
   }
 
-  /** Makes the object for the application's option `providers`; `options` replace the defaults. */
-  provider (options: Partial<Omit<OidcProviderOptions, 'clientKey'> & ProviderOptions> = {}): OidcProvider {
-    return new OidcProvider({
+  /** The options of an `OidcProvider`, as plain data: for applications in other processes. */
+  get settings (): ProviderSettings {
+    return {
       name: this.name,
       discoveryUrl: this.discoveryUrl,
       clientId: CLIENT_ID,
       clientSecret: this.#clientSecret,
-      allowInsecureRequests: true,
-      ...options
-    })
+      allowInsecureRequests: true
+    }
+  }
+
+  /** Makes the object for the application's option `providers`; `options` replace the defaults. */
+  provider (options: Partial<Omit<OidcProviderOptions, 'clientKey'> & ProviderOptions> = {}): OidcProvider {
+    return new OidcProvider({ ...this.settings, ...options })
   }
 
   /**

@@ -88,7 +88,8 @@ function refusalOf (failure: unknown): AuthError {
 function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
   const failure = signInAt === undefined ? null : failureOf(request, signInAt, code)
-  const entry = failure === null ? { code } : { ...auditEntry('failure'), ...failure }
+  const what = failure === null ? { code } : { ...auditEntry('failure'), ...failure }
+  const entry = { ...what, ...originsOf(request, code) }
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes are not logged: a parser quotes its input, which may be a password.
@@ -99,6 +100,12 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     request.log.error({ ...entry, err: cause ?? refusal }, message)
   }
   if (failure !== null) publish('failure', failure, request)
+}
+
+/** What differs where a cookie or a page is of another origin than the request: for the log. */
+function originsOf ({ headers: { origin, referer }, protocol, host }: FastifyRequest, code: string): object {
+  if (code !== 'cross_origin' && code !== 'invalid_state') return {}
+  return { origins: { page: origin ?? URL.parse(referer ?? '')?.origin ?? null, request: `${protocol}://${host}` } }
 }
 
 /** How a user goes on who lacks an authentication. */

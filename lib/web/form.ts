@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import type { Static } from 'typebox'
-import { type AuthContext, needed } from '../context.js'
+import type { AuthContext } from '../context.js'
 import type { AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import { ANY_ORIGIN, isOwnPath, withParameter } from '../http/redirects.js'
@@ -11,6 +11,7 @@ import type { Act, Mounting } from './act.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
+import { keepNotice } from './notices.js'
 import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from './password-forms.js'
 import {
   FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
@@ -128,7 +129,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
       fields: request.body as Values<Fields, Required>,
       get outbox () { return auth.mailer?.outbox(request, reply) ?? NO_MAILS },
       get passwords () {
-        passwords ??= passwordsFor(needed(auth.local, 'local'), { request, reply })
+        passwords ??= passwordsFor(auth, { request, reply })
         return passwords
       }
     })
@@ -160,13 +161,15 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
 
 /** Answers JSON clients with the status and the body, and browsers with a page. */
 function send (
-  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
   { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
 ): FastifyReply {
   if (wantsJson(request)) return reply.code(status).send(body)
-  if (show !== undefined) return show()
-  const { next }: { next?: unknown } = Object(request.body)
+  const { pages } = auth
+  const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
   const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+  keepNotice(auth, request, reply, { target, word })
+  if (show !== undefined) return show()
   const parameters = Object.entries(query)
   // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { wantsJson } from '../http/accept.js'
+import type { ApplicationPages } from '../http/redirect-pages.js'
 import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind, MailPages } from '../mails/mail.js'
@@ -13,6 +14,7 @@ import type { Page } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
+import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
@@ -58,6 +60,15 @@ const answers = {
   302: redirect
 }
 
+/** Where the user asks for another link, and the word of what the page after its form says. */
+const STEPS: Readonly<Record<LinkMailKind, readonly [ask: keyof ApplicationPages, done?: string]>> = {
+  register: ['register'],
+  'verify-email': ['account', 'email_confirmed'],
+  'reset-password': ['forgotPassword', 'password_changed'],
+  'change-email': ['account', 'email_changed'],
+  'sign-in': ['login']
+}
+
 /** Answers a failure: an error handler of routes. */
 type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
@@ -68,13 +79,19 @@ export function mountLinkPage (
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])
+  // A signed-in user sees on the page of their account what has changed.
+  const [ask, done] = STEPS[kind]
+  const after = (request: FastifyRequest, word = done): Record<string, string | null> => word === undefined
+    ? {}
+    : { done: auth.hasPages ? word : null, next: request.principal && auth.pages.application.account }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
     typed: Object(request.body),
     texts: layout.textsFor(request),
-    form: (submit, fields, { hidden, ...more } = {}) =>
-      form({ action, hidden: { token, ...hidden }, fields, submit, ...more })
+    form: (submit, fields, { hidden, ...more } = {}) => form({
+      action, hidden: { ...after(request, hidden && 'email_released'), token, ...hidden }, fields, submit, ...more
+    })
   })
 
   /**
@@ -94,7 +111,8 @@ export function mountLinkPage (
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
-    const shown = page ?? { title: texts.titles[kind], content: html`<p>${texts.links.over}</p>` }
+    const ways = waysOn(auth, request, texts, [pages.application[ask], texts.links.askAgain])
+    const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }
     return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
   }
 

@@ -3,10 +3,13 @@ import { type AuthContext, needed } from '../context.js'
 import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
+import { type WayOn, links } from '../pages/form.js'
+import type { Html } from '../pages/html.js'
 import type { Page, PageMessages } from '../pages/page-layout.js'
 import type { Texts } from '../pages/texts.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { recordFailure } from './answers.js'
+import { takeNotice } from './notices.js'
 import { operation, operationIdOf, redirect } from './schema-parts.js'
 
 /** What a page is made of. */
@@ -34,6 +37,7 @@ export interface Targets {
   readonly next: string | null
   /** The page of the form, which shows its errors. */
   readonly error_next: string
+  /** Others, such as `done`: the word of what the page after a success says. */
   readonly [field: string]: string | null
 }
 
@@ -83,14 +87,15 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     async errorHandler (error, request, reply) {
       const texts = layout.textsFor(request)
       const refusal = recordFailure(request, reply, error)
-      return layout.send(reply.code(refusal.statusCode), { title: failureOf(texts, refusal), content: [] })
+      const page = { title: failureOf(texts, refusal), content: waysOn(auth, request, texts) }
+      return layout.send(reply.code(refusal.statusCode), page)
     }
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams
-    const [error, done] = [query.get('error'), query.get('done')]
+    const error = query.get('error')
     return show({ request, reply, typed: {}, failure: null }, query, texts => ({
       failure: error === null ? null : sentenceOf(texts, error),
-      notice: done === 'saved' || done === 'sent' ? texts.common[done] : null
+      notice: takeNotice(auth, request, reply)
     }))
   })
 
@@ -100,6 +105,14 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
       return { failure: failureOf(texts, failure) }
     })
   })
+}
+
+/** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */
+export function waysOn (
+  { pages, site }: AuthContext, request: FastifyRequest, { common, signIn }: Texts, ...first: WayOn[]
+): Html {
+  const login: WayOn = [request.principal === null && pages.login(request), signIn.title]
+  return links(...first, login, [site.publicPath('/'), common.home])
 }
 
 /** Returns a path with a query; members that are null are left out. */

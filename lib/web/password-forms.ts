@@ -1,8 +1,9 @@
 /** The parts that the routes with passwords have in common. */
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type AuthContext, needed } from '../context.js'
 import { AuthError } from '../errors.js'
-import type { LocalIdentityProvider, Passwords } from '../local-identity-provider.js'
+import type { Passwords } from '../local-identity-provider.js'
 import { hashing } from '../passwords/hashing.js'
 import { addressOf } from './limits.js'
 
@@ -76,8 +77,7 @@ export function refusePasswordWhenBusy (request: FastifyRequest): void {
  * connection closes. Fastify's `request.signal` aborts as soon as the body was read.
  */
 export function passwordsFor (
-  local: LocalIdentityProvider,
-  { request, reply: { raw } }: { request: FastifyRequest, reply: FastifyReply }
+  { local, layout }: AuthContext, { request, reply: { raw } }: { request: FastifyRequest, reply: FastifyReply }
 ): Passwords {
   const closed = new AbortController()
   const close = (): void => {
@@ -86,5 +86,6 @@ export function passwordsFor (
   }
   if (raw.closed) close()
   else raw.once('close', close)
-  return local.passwordsFor({ address: addressOf(request), signal: closed.signal })
+  const language = layout?.languageOf(request) ?? 'en'
+  return needed(local, 'local').passwordsFor({ address: addressOf(request), signal: closed.signal }, language)
 }

@@ -95,10 +95,10 @@ t.test('a user without a second factor is sent to the page that sets one up', as
 
   for (const url of ['/vault', '/payout']) {
     t.strictSame(await answerAt(browser, url), [403, 'second_factor_missing'])
-    t.strictSame(await answerAt(browser, url, AS_PAGE), [302, `/factors?next=${encodeURIComponent(url)}`])
+    t.strictSame(await answerAt(browser, url, AS_PAGE), [302, `/factors?error=second_factor_missing&next=${encodeURIComponent(url)}`])
   }
   const plain = await guarded(t)
-  t.strictSame(await answerAt(plain, '/vault', AS_PAGE), [302, '/auth/local/totp?next=%2Fvault'], "the plugin's page")
+  t.strictSame(await answerAt(plain, '/vault', AS_PAGE), [302, '/auth/local/totp?error=second_factor_missing&next=%2Fvault'], "the plugin's page")
   const { statusCode, body } = await plain.get('/auth/local/totp?next=%2Fvault', AS_PAGE)
   t.equal(statusCode, 200)
   t.match(body, 'action="/auth/local/totp/enroll"')

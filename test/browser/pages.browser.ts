@@ -14,7 +14,7 @@ const NEW_EMAIL = 'countess@example.com'
 const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
-const PRIVATE = ['account', 'account?done=saved', 'confirm', 'sign-in']
+const PRIVATE = ['account', 'confirm', 'sign-in']
 /** The rows of the account page whose forms are shown. */
 const ROWS = ['name', 'email', 'password', 'methods', 'devices', 'delete']
 

@@ -201,7 +201,7 @@ t.test('a passkey that was removed elsewhere is refused in words, and leaves the
   const deleted = devices.signalled('WebAuthn.credentialDeleted')
   await page.goto(`${server.url}/auth/pages/sign-in`)
 
-  await page.getByText(en.errors.passkey_refused).waitFor()
+  await page.getByText(en.errors.unknown_passkey).waitFor()
   await deleted
   t.strictSame(await devices.names(phone), [], 'the signal of the page')
   t.strictSame(visitor.complaints.filter(text => !text.includes('401')), [])

@@ -25,7 +25,7 @@ t.test('the link of a new user sets their first password', async t => {
   t.match([statusCode, JSON.parse(body)], [200, { claims: { role: 'admin', email: EMAIL, email_verified: true } }])
 })
 
-t.test('a link signs in once, in any browser, process and session store, and a new one replaces it', async t => {
+t.test('attack 148: a link signs in once, in any browser, process and session store, and a new one replaces it', async t => {
   const { app, file, run } = await start(t)
   const { app: other } = await start(t, { session: { secret: SESSION_SECRET, store: 'memory' } }, {}, file)
   await run('create', EMAIL)
@@ -43,7 +43,7 @@ t.test('a link signs in once, in any browser, process and session store, and a n
   t.match(answers.find(({ statusCode }) => statusCode === 200)?.json(), { claims: { email: EMAIL } })
 })
 
-t.test('a link is refused once all sessions of the user have ended, and for a blocked user none is made', async t => {
+t.test('attack 148: a link is refused once all sessions of the user have ended, and for a blocked user none is made', async t => {
   const { app, run } = await start(t)
   const { userId } = JSON.parse((await run('create', EMAIL)).stdout)
   for (const [end, undo] of [['signOutEverywhere', null], ['block', 'unblock']] as const) {
@@ -61,7 +61,7 @@ t.test('a link is refused once all sessions of the user have ended, and for a bl
   t.match((await redeem(app, stdout)).json(), { code: 'invalid_state' })
 })
 
-t.test('a link proves no address: what an account has without a proven one stays, and the address is not confirmed', async t => {
+t.test('attack 148: a link proves no address: what an account has without a proven one stays, and the address is not confirmed', async t => {
   const { app, run } = await start(t)
   const { userId } = await app.auth.createUser({ email: EMAIL, password: PASSWORD })
   const { stdout } = await run('link', EMAIL)

@@ -330,7 +330,7 @@ t.test('a passkey is removed; other sessions end, and this one goes on with a ne
   t.equal((await made.browser.get('/private')).statusCode, 200)
   t.not(made.browser.cookies.get('svc_session'), before)
   const refused = await signInBy(new Browser(made.app), device)
-  t.match([refused.statusCode, refused.json().code], [401, 'invalid'])
+  t.match([refused.statusCode, refused.json().code], [401, 'unknown_passkey'])
   t.equal((await signInBy(new Browser(made.app), kept)).statusCode, 200)
 })
 
@@ -499,7 +499,7 @@ t.test('a passkey whose user is gone is refused as one that nobody has', async t
   const { device, userId } = await adaWith(t, made)
   await made.app.auth.deleteUser(userId)
   const refused = await signInBy(new Browser(made.app), device)
-  t.match([refused.statusCode, refused.json().code], [401, 'invalid'])
+  t.match([refused.statusCode, refused.json().code], [401, 'unknown_passkey'])
 })
 
 t.test('a reset of an address that nobody had confirmed removes passkeys; that of a confirmed one keeps them', async t => {
@@ -511,7 +511,7 @@ t.test('a reset of an address that nobody had confirmed removes passkeys; that o
     token: await resetTokenOf(made), password: NEW_PASSWORD
   })).statusCode
   t.equal(await reset(), 204)
-  t.equal((await signInBy(new Browser(made.app), stranger)).json().code, 'invalid')
+  t.equal((await signInBy(new Browser(made.app), stranger)).json().code, 'unknown_passkey')
 
   const owner = new Browser(made.app)
   t.equal((await owner.post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })).statusCode, 200)
@@ -527,7 +527,7 @@ t.test('an address that is released takes no passkey along', async t => {
   const stranger = newDevice()
   await addAt(made.browser, stranger)
   t.equal((await new Browser(made.app).post('/auth/local/verify-email', { token, not_me: true, email: ADA.email })).statusCode, 204)
-  t.equal((await signInBy(new Browser(made.app), stranger)).json().code, 'invalid')
+  t.equal((await signInBy(new Browser(made.app), stranger)).json().code, 'unknown_passkey')
 })
 
 t.test('passkeys need no passwords: a user adds one after a sign-in at a provider', async t => {
@@ -555,7 +555,7 @@ t.test('the operator resets passkeys too', async t => {
   const made = await startPasskeyApp(t)
   const { device, userId } = await adaWith(t, made)
   await made.app.auth.resetFactors(userId)
-  t.equal((await signInBy(new Browser(made.app), device)).json().code, 'invalid')
+  t.equal((await signInBy(new Browser(made.app), device)).json().code, 'unknown_passkey')
 })
 
 t.test('a guard for second factors leads a user without a passkey to no page that is not there', async t => {

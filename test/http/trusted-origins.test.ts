@@ -7,7 +7,7 @@ import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { ADA, BASE_URL, type MailApp, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
-import { leaveFor } from '../helpers/own-provider.js'
+import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 
 const FRONT = 'https://front.app.example'
 const HTML = { accept: 'text/html' }
@@ -188,4 +188,26 @@ t.test('a sign-out clears a partitioned cookie, as browsers tell it from one tha
 
   const left = await browser.post('/auth/logout', {}, headers)
   t.match(String(left.headers['set-cookie']), /^svc_session=; .*Expires=Thu, 01 Jan 1970.*Partitioned/)
+})
+
+t.test('where a page or a cookie is of another origin, the log names the origins of the page and of the request', async t => {
+  const lines: Array<Record<string, unknown>> = []
+  const app = Fastify({ logger: { stream: { write: (line: string) => { lines.push(JSON.parse(line)) } } } })
+  t.teardown(() => app.close())
+  await app.register(authPlugin, {
+    session: { secret: SESSION_SECRET }, baseUrl: BASE_URL, providers: [new OwnProvider('a')], local: localProvider(), rateLimit: false
+  })
+  const headers = { host: 'internal:3000' }
+  await app.inject({ method: 'POST', url: '/auth/local/login', headers: { ...headers, origin: 'https://evil.test' }, payload: ADA })
+  await app.inject({ url: '/auth/a/callback?code=c&state=s', headers: { ...headers, referer: 'https://id.example/consent?of=ada' } })
+  await app.inject({ url: '/auth/a/callback?code=c&state=s', headers: { ...headers, referer: 'no URL' } })
+  await app.inject({ method: 'POST', url: '/auth/local/login', headers, payload: ADA })
+
+  const named = lines.flatMap(({ code, origins }) => typeof code === 'string' ? [[code, origins]] : [])
+  t.strictSame(named, [
+    ['cross_origin', { page: 'https://evil.test', request: 'http://internal:3000' }],
+    ['invalid_state', { page: 'https://id.example', request: 'http://internal:3000' }],
+    ['invalid_state', { page: null, request: 'http://internal:3000' }],
+    ['invalid', undefined]
+  ])
 })

@@ -82,7 +82,7 @@ t.test('a user sets up an authenticator app on the pages, signs in by its code a
   t.match(shown, { status: 200, title: en.factors.recoveryTitle })
   t.equal(new Set(codesOn(shown)).size, 10)
   const [way = ''] = shown.links
-  t.match(await open(way), { url: `${FACTORS}?done=saved`, notice: en.common.saved, text: /Codes left: 10/ })
+  t.match(await open(way), { url: FACTORS, notice: en.common.saved, text: /Codes left: 10/ })
 
   t.equal((await send((await open('/auth/pages/account')).formOf('/auth/logout'))).url, SIGN_IN)
   const asked = await wait({ open, send }, '/cart')
@@ -98,7 +98,7 @@ t.test('a user sets up an authenticator app on the pages, signs in by its code a
   t.match(renewed, { status: 200, title: en.factors.recoveryTitle })
   t.strictSame(codesOn(renewed).filter(code => codesOn(shown).includes(code)), [])
   const removed = await send((await open(FACTORS)).formOf(REMOVE))
-  t.match(removed, { url: `${FACTORS}?done=saved`, notice: en.common.saved })
+  t.match(removed, { url: FACTORS, notice: en.common.saved })
   t.ok(removed.formOf(ENROL))
 })
 
@@ -117,7 +117,7 @@ t.test('a page that needs a second factor leads a user without one to set it up,
   await registerAt({ app, browser, mails })
 
   const factors = await open('/vault')
-  t.equal(factors.url, `${FACTORS}?next=%2Fvault`)
+  t.match(factors, { url: `${FACTORS}?error=second_factor_missing&next=%2Fvault`, alert: en.errors.second_factor_missing })
   const scan = await send(factors.formOf(ENROL))
   const shown = await send(scan.formOf(CONFIRM), { code: totp(secretOn(scan)) })
 
@@ -203,7 +203,12 @@ t.test('without a page of factors the way to set up an app is a page of its own'
   const { app, browser, mails, open, send } = await start(t, {}, { pages: undefined, loginPage: '/login' })
   await registerAt({ app, browser, mails })
   const begin = await open('/vault')
-  t.match(begin, { url: `${TOTP}?next=%2Fvault`, title: en.factors.setUp, links: ['/vault'] })
+  t.match(begin, {
+    url: `${TOTP}?error=second_factor_missing&next=%2Fvault`,
+    alert: en.errors.second_factor_missing,
+    title: en.factors.setUp,
+    links: ['/vault']
+  })
   const scan = await send(begin.formOf(ENROL))
   const shown = await send(scan.formOf(CONFIRM), { code: totp(secretOn(scan)) })
   t.strictSame(shown.links, ['/vault'])

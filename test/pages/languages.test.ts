@@ -3,7 +3,10 @@ import t from 'tap'
 import { ERRORS } from '../../lib/errors.js'
 import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
 import { sentenceOf } from '../../lib/pages/failure.js'
-import { filled } from '../../lib/pages/texts.js'
+import { dateIn, filled } from '../../lib/pages/texts.js'
+import { common } from '../../lib/passwords.js'
+import { ADA, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { readerOf } from './page.js'
 
 /** The texts of a language by their paths. */
 function textsOf (texts: object, path = ''): Array<[path: string, text: string]> {
@@ -64,6 +67,50 @@ t.test('a list of languages that is changed afterwards changes no page', async t
   languages.shift()
 
   t.equal(look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest), de)
+})
+
+t.test('dates are written as in the region of the browser, and other parts of its language play no part', async t => {
+  const { look } = new Pages({ name: 'Shop', languages: [en, de] })
+  const dateFor = (accepted: string): string =>
+    dateIn(look.textsFor({ headers: { 'accept-language': accepted } } as FastifyRequest).language, new Date('2026-01-05'))
+  for (const [accepted, date] of [
+    ['en', 'January 5, 2026'], ['en-US', 'January 5, 2026'], ['en-GB,en;q=0.5', '5 January 2026'], ['EN-gb', '5 January 2026'],
+    ['de-DE', '5. Januar 2026'], ['de-AT', '5. Jänner 2026'], ['fr-CA, de-AT', '5. Jänner 2026'],
+    ['de-u-ca-buddhist', '5. Januar 2026'], ['de-AT-u-ca-buddhist', '5. Januar 2026'], ['de-x', '5. Januar 2026'],
+    [`de-${'a'.repeat(900)}`, '5. Januar 2026'], ['de-', '5. Januar 2026'], ['ja', 'January 5, 2026']
+  ] as const) {
+    t.equal(dateFor(accepted), date, accepted.slice(0, 30))
+  }
+  const swiss = new Pages({ name: 'Shop', languages: [{ ...de, language: 'de-CH' }] })
+  t.equal(swiss.look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest).language, 'de-CH')
+})
+
+t.test('the page of a link has its date in the region of the browser, and its language without', async t => {
+  const app = await startMailApp(t, { pages: new Pages({ name: 'Shop' }) })
+  const token = await registerAt(app)
+  const page = await readerOf(t, app.browser).open(`/auth/local/verify-email?token=${token}`, { 'accept-language': 'en-GB' })
+  t.equal(page.lang, 'en')
+  t.match(page.text, new RegExp(`on \\d+ \\p{L}+ ${new Date().getUTCFullYear()}\\.`, 'u'))
+})
+
+t.test('password.check learns the language of the page, and what common says is in it', async t => {
+  const asked: string[] = []
+  const check = (password: string, { language }: { language: string }): boolean => asked.push(`${password} ${language}`) === 0
+  const weak = { ...ADA, error_next: '/auth/pages/register' }
+  const [own, usual] = [
+    await startMailApp(t, { pages: new Pages({ name: 'Shop' }) }, { password: { check } }),
+    await startMailApp(t, { pages: new Pages({ name: 'Shop' }) }, { password: { check: common() } })
+  ]
+  for (const [accepted, texts] of [['de-AT', de], ['fr', fr], ['es', es], ['en-GB', en], ['ja', en]] as const) {
+    const headers = { 'accept-language': accepted }
+    await own.browser.submit('/auth/local/register', weak, headers)
+    t.equal(asked.at(-1), `${ADA.password} ${texts.language}`)
+    const refused = await usual.browser.submit('/auth/local/register', { ...weak, password: 'password1' }, headers)
+    t.match(refused.body, texts.errors.common_password)
+  }
+  const withoutPages = await startMailApp(t, {}, { sendMail: undefined, password: { check } })
+  await withoutPages.browser.post('/auth/local/register', ADA, { 'accept-language': 'de' })
+  t.equal(asked.at(-1), `${ADA.password} en`)
 })
 
 t.test('a name in braces without a value stays as it is', async t => {

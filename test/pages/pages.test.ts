@@ -1,5 +1,6 @@
+import Fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
+import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions, OidcProvider } from '../../lib/index.js'
 import { Pages, de, en, es, fr } from '../../lib/pages.js'
 import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -42,7 +43,7 @@ t.test('an account lives from registration to deletion on the pages', async t =>
   t.match(account.text, /ada@example\.com confirmed/)
   t.equal(account.formOf('/auth/pages/name')?.values.name, 'Ada')
   const renamed = await send(account.formOf('/auth/pages/name'), { name: 'Countess' })
-  t.match(renamed, { url: '/auth/pages/account?done=saved', status: 200, notice: en.common.saved })
+  t.match(renamed, { url: '/auth/pages/account', status: 200, notice: en.common.saved })
   t.match(await app.auth.findUser({ email: ADA.email }), { name: 'Countess' })
 
   const wrong = await send(account.formOf('/auth/local/change-password'), { current: 'wrong password', password: NEW_PASSWORD })
@@ -154,7 +155,15 @@ t.test('each field has the name by which password managers and browsers fill it 
     ['email  username', 'password current current-password', 'password password new-password'])
 })
 
-t.test('a page that cannot be made says why, and leads nowhere', async t => {
+t.test('a page keeps the headers that the application has named in Vary', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => { reply.header('Vary', 'X-Tenant, cookie') })
+  await app.register(authPlugin, { session: { secret: SESSION_SECRET }, pages: new Pages({ name: 'Shop' }) })
+  t.equal((await app.inject('/auth/pages/sign-in')).headers.vary, 'X-Tenant, Cookie, Accept-Language')
+})
+
+t.test('a page that cannot be made says why, and has no form', async t => {
   const store = new SlowSessionStore()
   const { open, browser } = await start(t, { session: { secret: SESSION_SECRET, store } })
   await browser.post('/auth/local/register', ADA)
@@ -434,4 +443,24 @@ t.test('an application with providers alone has pages without passwords, and sho
   const account = await open('/auth/pages/account')
   t.strictSame(account.forms.map(({ action }) => action), ['/auth/logout', '/auth/pages/name', '/auth/logout'], 'no list of devices, no password, no deletion')
   t.match(account.text, en.account.onlyMethod)
+})
+
+t.test('providers have their own label and picture on each page, and pages without one load none', async t => {
+  const at = (label?: string, icon?: string) => new OidcProvider({
+    name: 'entra-id', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', label, icon
+  })
+  const pageWith = async (provider: OidcProvider) => {
+    const app = await startApp(t, { baseUrl: BASE_URL, providers: [provider], pages: new Pages({ name: 'Shop' }) })
+    return app.inject('/auth/pages/sign-in')
+  }
+
+  const labelled = await pageWith(at('Our <Company>', '/company.svg?v=2&w=3'))
+  t.match(labelled.body, '<img src="/company.svg?v=2&#38;w=3" alt="">Continue with Our &#60;Company&#62;</a>')
+  t.match(labelled.headers['content-security-policy'], "; img-src 'self'")
+  const plain = await pageWith(at())
+  t.match(plain.body, '>Continue with Entra Id</a>')
+  t.notMatch(plain.headers['content-security-policy'], 'img-src')
+  for (const icon of ['https://id.example/logo.svg', 'logo.svg', '//id.example/logo.svg']) {
+    t.throws(() => at('Company', icon), { name: 'OptionsError', message: /^entra-id: icon must be a path of this application/ })
+  }
 })

@@ -107,7 +107,7 @@ t.test('a passkey that was removed is refused in the language of the page, which
 
   for (const texts of [en, de, es, fr]) {
     t.match(await refused(texts), {
-      status: 401, alert: texts.errors.passkey_refused, unknown: { rpId: 'app.example', credentialId: id }
+      status: 401, alert: texts.errors.unknown_passkey, unknown: { rpId: 'app.example', credentialId: id }
     }, texts.language)
   }
 })

@@ -3,7 +3,7 @@ import { AuthError } from '../../lib/index.js'
 import { all } from '../../lib/passwords.js'
 import type { PasswordCheck } from '../../lib/passwords/password-rules.js'
 
-const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local' }
+const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local', language: 'en' }
 
 t.test('several checks are asked in their order, and the first that refuses answers', async t => {
   const asked: unknown[] = []

@@ -9,7 +9,7 @@ import { LOCAL_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { freePort, listen } from '../helpers/loopback.js'
 
-const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local' }
+const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local', language: 'en' }
 const BREACHED = { name: 'AuthError', code: 'breached_password', statusCode: 400 }
 
 const hashOf = (password: string): string => createHash('sha1').update(password).digest('hex').toUpperCase()

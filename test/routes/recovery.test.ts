@@ -21,7 +21,7 @@ t.test('the link of a reset shows a form with the token and the address, however
     const { statusCode, body, headers } = await browser.get(`${RESET}?token=${token}`, AS_BROWSER)
     t.equal(statusCode, 200)
     t.strictSame(formsOn(body), [{ action: RESET, fields: { token } }])
-    t.match(body, /value="ada@example.com" autocomplete="username" readonly/)
+    t.match(body, /value="ada@example.com" autocomplete="username" hidden/)
     t.match(body, /name="password" autocomplete="new-password"/)
     t.match(headers['content-security-policy'], "default-src 'none'")
   }

@@ -71,6 +71,25 @@ for (const [name, guardOf, vary, page] of GUARDS) {
   })
 }
 
+t.test('attack 142: an answer that sets the session cookie, as each does with rolling, is private, and others stay as they are', async t => {
+  const said = ['public, max-age=60, immutable', 'Public,s-maxage=60', 'max-age=60', 'no-store', 'private, max-age=60']
+  const expected = ['private, max-age=60, immutable', 'private', 'private, max-age=60', 'no-store', 'private, max-age=60']
+  const local = localProvider()
+  const app = await startApp(t, { local, session: { secret: SESSION_SECRET, rolling: true } }, {}, app => {
+    for (const [index, cacheControl] of said.entries()) {
+      app.get(`/${index}`, async (_request, reply) => reply.header('cache-control', cacheControl).send('a file'))
+    }
+  })
+  const [member, visitor] = [new Browser(app), new Browser(app)]
+  await member.post('/auth/local/register', ADA)
+  const ask = async (browser: Browser) => Promise.all(said.map(async (_, index) => (await browser.get(`/${index}`)).headers))
+
+  const toMember = await ask(member)
+  t.ok(toMember.every(headers => headers['set-cookie'] !== undefined))
+  t.strictSame(toMember.map(headers => headers['cache-control']), expected)
+  t.strictSame((await ask(visitor)).map(headers => headers['cache-control']), said)
+})
+
 t.test('attack 142: no refusal of a guard is stored, whatever a hook of the application says of all answers', async t => {
   const store = new MemoryAuthStore()
   const { member } = await start(t, app => {

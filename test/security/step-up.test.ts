@@ -2,8 +2,9 @@
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
+import type { AuthError } from '../../lib/index.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
-import { userIdIn } from '../helpers/app.js'
+import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { holdAnswers } from '../helpers/holding-store.js'
@@ -247,6 +248,28 @@ t.test('requireRecent answers scripts with the methods of the user, and takes br
   const anonymous = await new Browser(app).get('/transfer', { accept: 'text/html' })
   t.strictSame([anonymous.statusCode, anonymous.headers.location], [302, '/sign-in?next=%2Ftransfer'])
   t.equal((await new Browser(app).get('/transfer', { accept: 'application/json' })).json().code, 'unauthenticated')
+})
+
+t.test('the error handler of the application answers a refusal of requireRecent, and scripts get the methods whatever it sends', async t => {
+  const seen: unknown[] = []
+  const app = await startApp(t, { local: localProvider() }, {}, app => {
+    app.setErrorHandler<AuthError>(async ({ code, statusCode, details }, request, reply) => {
+      seen.push(details)
+      reply.code(statusCode)
+      return request.url.includes('page') ? reply.type('text/html').send(`<p>${code}`) : { code, own: true }
+    })
+    app.get('/transfer', { preHandler: app.auth.requireRecent({ within: 600 }) }, async () => 'done')
+  })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+  t.equal((await browser.get('/transfer')).body, 'done')
+  advanceClock(t, HOUR_MS)
+
+  const json = await browser.get('/transfer', { accept: 'application/json' })
+  t.strictSame([json.statusCode, json.json()], [403, { methods: ['password'], code: 'reauthenticate', own: true }])
+  t.equal(json.headers['cache-control'], 'no-store')
+  t.equal((await browser.get('/transfer?page', { accept: 'text/html' })).body, '<p>reauthenticate')
+  t.strictSame(seen, [{ methods: ['password'] }, { methods: ['password'] }])
 })
 
 t.test('requireRecent names no method to a user whose only provider proves none', async t => {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import { OidcProvider } from '../../lib/index.js'
 import { type TestProvider, signedIn, startProvider } from '../../lib/testing.js'
 import type { ProviderFault } from '../../lib/testing/provider.js'
 import { startApp } from '../helpers/app.js'
@@ -22,6 +23,18 @@ t.test('the user of the provider signs in, and ends on the page', async t => {
 
   t.equal(response.headers.location, '/notes')
   t.match(me.json(), { principal: { provider: 'google', claims: { sub: '1', email: 'ada@example.com', email_verified: true, name: 'Ada' } } })
+})
+
+t.test('applications in other processes sign users in at one provider, by its settings as data', async t => {
+  const google = await startProvider({ name: 'google' })
+  t.teardown(() => google.close())
+  for (const sub of ['1', '2']) {
+    const provider = new OidcProvider(JSON.parse(JSON.stringify(google.settings)))
+    const app = await startApp(t, { baseUrl: BASE_URL, providers: [provider] })
+    google.user = { sub }
+    const { headers } = await google.signIn(app)
+    t.match((await app.inject({ url: '/me', headers })).json(), { principal: { provider: 'google', claims: { sub } } })
+  }
 })
 
 t.test('another user signs in as soon as the test says so', async t => {

@@ -194,7 +194,7 @@ describe('app.auth', () => {
     expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true })
     expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { remember: 'on' })
     expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { rememberMe: true })
-    expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true, secondFactor: 'skip' })
+    expect(auth.signIn).type.toBeCallableWith(request, 'id', { remember: true, secondFactor: 'skip', next: '/cart' })
     expect(auth.signIn).type.not.toBeCallableWith(request, 'id', { secondFactor: true })
   })
 

@@ -40,6 +40,8 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.toBeConstructableWith({ secret: ['new', 'old'] as const })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ signingKey: jwk })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ signingKey: [jwk, joseJwk, webJwk] })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ signingKey: [{ ...jwk, notBefore: '2026-12-01T00:00:00Z' }, jwk] })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ signingKey: { ...jwk, notBefore: new Date() } })
   })
 
   test('checks their types', () => {
@@ -53,7 +55,8 @@ describe('LocalIdentityProvider', () => {
   })
 
   test('asks the application about passwords', () => {
-    const check: PasswordCheck = (password, { email, issuer }) => {
+    const check: PasswordCheck = (password, { email, issuer, language }) => {
+      expect(language).type.toBe<string>()
       expect(issuer).type.toBe<string>()
       expect(password).type.toBe<string>()
       expect(email).type.toBe<string>()
@@ -150,7 +153,7 @@ describe('tokens', () => {
     expect(claims.jti).type.toBe<string | undefined>()
     expect(claims.iat).type.toBe<number>()
     expect(claims.exp).type.toBe<number>()
-    expect(claims.aud).type.toBe<string | undefined>()
+    expect(claims.aud).type.toBe<string | string[] | undefined>()
     expect(claims.purpose).type.toBe<string | undefined>()
     expect(claims.scope).type.toBe<JsonValue | undefined>()
   })

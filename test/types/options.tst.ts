@@ -32,6 +32,9 @@ describe('register', () => {
       linking: 'never',
       onSignIn: ({ principal }) => { expect(principal).type.toBe<Principal>() },
       loginPage: '/login',
+      registerPage: '/join',
+      forgotPasswordPage: '/forgot',
+      accountPage: '/account',
       reauthenticatePage: '/confirm',
       secondFactor: new SecondFactor({ issuer: 'Shop' }),
       secondFactorPage: '/second-factor',
@@ -107,6 +110,11 @@ describe('the option', () => {
 
   test('prefix and the pages are strings', () => {
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ prefix: string, loginPage: string }>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ registerPage: string | undefined, forgotPasswordPage: string }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ registerPage: URL }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ forgotPasswordPage: URL }>()
+    expect<AuthPluginOptions>().type.toBeAssignableFrom<{ accountPage: string | undefined }>()
+    expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ accountPage: URL }>()
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ reauthenticatePage: string | undefined }>()
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ reauthenticatePage: URL }>()
     expect<AuthPluginOptions>().type.toBeAssignableFrom<{ changePasswordPage: string | undefined }>()

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { test as nodeTest } from 'node:test'
 import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
-import { LocalIdentityProvider, type Mail, MemoryAuthStore, type OidcProvider } from 'fastify-svc-auth'
+import { LocalIdentityProvider, type Mail, MemoryAuthStore, OidcProvider } from 'fastify-svc-auth'
 import {
   type SignedInHeaders, type TestProvider, authStoreContract, mailbox, signedIn, startProvider, totp
 } from 'fastify-svc-auth/testing'
@@ -41,6 +41,7 @@ describe('startProvider', () => {
     expect(startProvider()).type.toBe<Promise<TestProvider>>()
     expect(startProvider).type.toBeCallableWith({ name: 'google', user: { sub: '1', locale: 'en' } })
     expect(startProvider).type.not.toBeCallableWith({ user: { email: 'ada@example.com' } })
+    expect(OidcProvider).type.toBeConstructableWith(provider.settings)
     expect(provider.provider({ timeout: 100 })).type.toBe<OidcProvider>()
   })
 

@@ -10,7 +10,9 @@ import { dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, type View, page, redirected, withQuery } from '../../web/page.js'
-import { nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn } from './parts.js'
+import {
+  hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn
+} from './parts.js'
 
 /** What the rows of the page show. */
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
@@ -31,7 +33,10 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
   const { user, links, record: { principal } } = present
-  const left = { next: signInPath(auth, request), error_next: here, provider: auth.signOutSealer && 'true' }
+  const { secondFactor } = auth.pages.application
+  const left = {
+    next: signInPath(auth, request), error_next: here, done: 'signed_out', provider: auth.signOutSealer && 'true'
+  }
   const view: AccountView = {
     auth,
     texts,
@@ -41,8 +46,8 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     left,
     hasPassword: hasPasswords(auth) && links.some(({ provider }) => provider === 'local'),
     rowOf: (name, shown) => row({ change: account.change, isOpen: opened === name, ...shown }),
-    targets: (row, after) => ({
-      next: withQuery(here, { done: 'saved', ...after }), error_next: withQuery(here, { open: row })
+    targets: (row, { done = 'saved', open = null } = {}) => ({
+      next: withQuery(here, { open }), error_next: withQuery(here, { open: row }), done
     })
   }
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
@@ -53,6 +58,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     title: account.title,
     isWide: true,
     script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
+    hasIcons: hasIcons(auth),
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
       html`<div class="item"><span>${filled(signIn.signedInAs, { user: nameOf(principal) })}</span>${
@@ -61,8 +67,8 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
       emailRow(view),
       passwordRow(view),
       methodsRow(view),
-      hasFactors(auth) && view.rowOf('security', {
-        title: factors.title, state: own.join(', ') || account.off, href: pathOfPage(auth, 'factors')
+      hasFactors(auth) && secondFactor && view.rowOf('security', {
+        title: factors.title, state: own.join(', ') || account.off, href: secondFactor
       }),
       devicesRow(view, sessions),
       deleteRow(view)
@@ -121,7 +127,7 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, row
 function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }: AccountView): Html {
   const names = links.map(({ provider }) => provider)
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
-  const labelOf = (name: string): string => name === 'local' ? common.password : providerLabel(name)
+  const labelOf = (name: string): string => name === 'local' ? common.password : providerLabel(auth, name)
   const hidden = targets('methods', { open: 'methods' })
   const isOnly = links.length < 2
   const items = links.map(({ provider, claims: { email } }) => {
@@ -169,7 +175,7 @@ function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf
     isDanger: true,
     content: form({
       action: pathOf(auth, 'local/delete-account'),
-      hidden: { ...targets('delete'), next: left.next },
+      hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
       fields: hasPassword && currentPasswordField(common.currentPassword),
       submit: account.deleteSubmit,
       look: 'danger'

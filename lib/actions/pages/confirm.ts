@@ -6,7 +6,7 @@ import { passkeyForm } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
-import { nameOf, providerLinks, signInPath } from './parts.js'
+import { hasIcons, nameOf, providerLinks, signInPath } from './parts.js'
 import { leaveForm } from './totp.js'
 
 /** The page on which the signed-in user authenticates again. */
@@ -26,6 +26,7 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
   return {
     title: confirm.title,
     script: passkey && passkey.script,
+    hasIcons: hasIcons(auth),
     content: [
       html`<p>${filled(confirm.text, { user: nameOf(principal) })}</p>`,
       ways(

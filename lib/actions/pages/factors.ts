@@ -39,9 +39,9 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
     return enrolPage(auth, view, { targets, asksMailCode: true, back: here })
   }
   const own = await listFactors(auth.accounts, present.user.userId)
-  const { passkeyPaths, factors: { passkeys } } = auth
+  const { passkeyPaths, factors: { passkeys }, pages: { application: { account } } } = auth
   const again = missing && auth.pages.forStep(request, 'reauthenticate', here, missing.length > 0)
-  const saved = { next: next ?? withQuery(here, { done: 'saved' }), error_next: here }
+  const saved = { next: next ?? here, error_next: here, done: 'saved' }
   const look = own.length === 0 && again === null ? 'primary' : 'quiet'
   const shown = { auth, texts, typed, own, saved, look } as const
   return {
@@ -54,7 +54,7 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
       listSection(shown),
       passkeys && passkeyPaths && passkeySection(shown, passkeyPaths, passkeys.userDetails(present.user)),
       codesRow(shown),
-      html`<section>${button(pathOfPage(auth, 'account'), common.back)}</section>`
+      account && html`<section>${button(account, common.back)}</section>`
     ]
   }
 })

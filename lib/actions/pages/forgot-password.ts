@@ -1,9 +1,9 @@
 import { hasMails } from '../../context.js'
-import { emailField, form } from '../../pages/form.js'
+import { emailField, form, links } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
 import { pathOf } from '../../web/act.js'
 import { page, targetsOf } from '../../web/page.js'
-import { links, pathOfPage, signInPath, textIn } from './parts.js'
+import { pathOfPage, signInPath, textIn } from './parts.js'
 
 /** The page on which users ask for the link that chooses a new password. */
 export const forgotPassword = page({

@@ -7,7 +7,7 @@ import { findEntry, keyOf } from '../../session/pending-steps.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { MAIL_SIGN_IN } from '../../store/one-time-entries.js'
 import { pathOf } from '../../web/act.js'
-import { page, redirected, targetsOf } from '../../web/page.js'
+import { page, redirected, targetsOf, waysOn } from '../../web/page.js'
 import { type PendingMailSignIn, signInOfLink } from '../mail-sign-in.js'
 
 /**
@@ -27,7 +27,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
     const found = await signInOfLink(auth, request, token)
-    if (found === null) return { title, content: html`<p>${mail.elsewhere}</p>` }
+    if (found === null) return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, view.texts)] }
     const { email, next } = found.pending
     const hidden = { ...targetsOf(auth, 'local/mail-login', { next }), token }
     return {

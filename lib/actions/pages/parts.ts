@@ -2,14 +2,15 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
 import { button } from '../../pages/form.js'
-import { type Html, html } from '../../pages/html.js'
+import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
+import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
 import { withQuery } from '../../web/page.js'
 import { isChecked } from '../../web/schema-parts.js'
 
-/** The path of a page, with the page after a success. */
+/** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
   auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
   next: string | null = null
@@ -27,9 +28,10 @@ const LABELS: ReadonlyMap<string, string> = new Map([
   ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
 ])
 
-/** Returns how users call a provider. */
-export function providerLabel (name: string): string {
-  return LABELS.get(name) ?? name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
+/** Returns how users call a provider, which this process need not have. */
+export function providerLabel (auth: AuthContext, name: string): string {
+  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  return providerOf(auth, name)?.label ?? LABELS.get(name) ?? words.join(' ')
 }
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
@@ -37,12 +39,21 @@ export function providerLinks (
   auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
 ): Html[] {
   return names.map(name =>
-    button(withQuery(pathOf(auth, `${name}/login`), query), filled(text, { provider: providerLabel(name) })))
+    button(
+      withQuery(pathOf(auth, `${name}/login`), query),
+      filled(text, { provider: providerLabel(auth, name) }),
+      'quiet',
+      providerOf(auth, name)?.icon
+    ))
 }
 
-/** Makes the links to other pages; null or false for those that are not mounted. */
-export function links (...others: ReadonlyArray<readonly [href: string | false, label: string]>): Html {
-  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
+/** Whether a page with links to providers has pictures. */
+export function hasIcons ({ providers }: AuthContext): boolean {
+  return providers.some(({ icon }) => icon !== undefined)
+}
+
+function providerOf ({ providers }: AuthContext, name: string): ExternalProvider | undefined {
+  return providers.find(provider => provider.name === name)
 }
 
 /** How a user is called. */

@@ -1,9 +1,9 @@
 import { canRegister, needed } from '../../context.js'
-import { checkbox, emailField, form, nameField, newPasswordField } from '../../pages/form.js'
+import { checkbox, emailField, form, links, nameField, newPasswordField } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
 import { pathOf } from '../../web/act.js'
 import { page, targetsOf } from '../../web/page.js'
-import { checkedIn, links, pathOfPage, signInPath, textIn } from './parts.js'
+import { checkedIn, pathOfPage, signInPath, textIn } from './parts.js'
 
 /** The page on which users register. */
 export const register = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {

@@ -1,14 +1,14 @@
-import { type AuthContext, canRegister, createsPasskeys, hasMailSignIn, hasMails, hasPasswords } from '../../context.js'
+import { type AuthContext, createsPasskeys, hasMailSignIn, hasPasswords } from '../../context.js'
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
-import { action, button, checkbox, emailField, form, passwordField, ways } from '../../pages/form.js'
+import { action, button, checkbox, emailField, form, links, passwordField, ways } from '../../pages/form.js'
 import { type Content, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
 import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
-import { checkedIn, links, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+import { checkedIn, hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
@@ -20,12 +20,14 @@ export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
     content: [
       html`<p>${filled(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
       button(auth.pages.afterSuccess(request, next), common.continue, 'primary'),
-      action(pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next) }, common.signOut, { look: 'quiet' })
+      action(
+        pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
+        { look: 'quiet' })
     ]
   }
 })
 
-function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): Page {
+function signInPage (auth: AuthContext, { request, texts, next, typed, failure }: View): Page {
   const { common, signIn, mail } = texts
   const { factors: { passkeys }, passkeyPaths } = auth
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
@@ -41,10 +43,11 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
   const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
     ceremony, options: passkeyPaths.options, action: byPasskey, hidden, fields
   })
-  const unknown = failure?.cause instanceof UnknownPasskey ? failure.cause : null
+  const unknown = failure instanceof UnknownPasskey ? failure : null
   return {
     title: signIn.title,
     script: passkeyPaths && passkeyPaths.script,
+    hasIcons: hasIcons(auth),
     content: [
       ways(
         signIn.or,
@@ -67,8 +70,8 @@ function signInPage (auth: AuthContext, { texts, next, typed, failure }: View): 
         rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
       }),
       links(
-        [hasMails(auth, 'forgotPassword') && pathOfPage(auth, 'forgot-password', next), signIn.forgot],
-        [canRegister(auth) && pathOfPage(auth, 'register', next), signIn.register]
+        [auth.pages.linkTo(request, 'forgotPassword', next), signIn.forgot],
+        [auth.pages.linkTo(request, 'register', next), signIn.register]
       )
     ]
   }

@@ -46,7 +46,7 @@ export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (
     html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${key}</code></p>`,
     form({
       action: pathOf(auth, 'local/totp/confirm'),
-      hidden: setUp.targets,
+      hidden: { ...setUp.targets, done: 'saved' },
       fields: [codeField('code', factors.appCode, 'numeric'), setUp.asksMailCode && mailCodeField(texts)],
       submit: confirm.submit
     })

@@ -20,7 +20,16 @@ export const de: Texts = {
     signOut: 'Abmelden',
     saved: 'Ihre Änderung wurde gespeichert.',
     sent: 'Wir haben Ihnen eine E-Mail geschickt. Folgen Sie dem Link darin.',
-    wait: 'Versuchen Sie es in {time} noch einmal.'
+    wait: 'Versuchen Sie es in {time} noch einmal.',
+    home: 'Zurück zur Anwendung'
+  },
+  notices: {
+    signed_out: 'Sie sind abgemeldet.',
+    deleted: 'Ihr Konto wurde gelöscht.',
+    password_changed: 'Ihr Passwort wurde geändert. Melden Sie sich mit dem neuen an.',
+    email_changed: 'Die E-Mail-Adresse wurde geändert.',
+    email_confirmed: 'Die E-Mail-Adresse ist bestätigt.',
+    email_released: 'Die E-Mail-Adresse wurde aus dem Konto entfernt.'
   },
   signIn: {
     title: 'Anmelden',
@@ -145,7 +154,8 @@ export const de: Texts = {
     changeText: '{to} ersetzt {email} als E-Mail-Adresse Ihres Kontos.',
     changePassword: 'Geben Sie Ihr Passwort ein, oder melden Sie sich zuerst an und öffnen den Link noch einmal.',
     over: 'Ein Link gilt nur einmal und nur für begrenzte Zeit. Öffnen Sie den neuesten, oder fordern Sie einen ' +
-      'neuen an.'
+      'neuen an.',
+    askAgain: 'Neuen Link anfordern'
   },
   titles: {
     register: 'Konto erstellen',
@@ -161,8 +171,11 @@ export const de: Texts = {
     not_this_address: 'An diese Adresse wurde der Link nicht geschickt.',
     passkey_refused: 'Dieser Passkey wurde nicht angenommen. ' +
       'Vielleicht wurde er aus dem Konto entfernt. Versuchen Sie es auf anderem Weg.',
+    unknown_passkey: 'Dieser Passkey gehört zu keinem Konto mehr. Melden Sie sich auf anderem Weg an.',
     passkey_exists: 'Auf diesem Gerät haben Sie schon einen Passkey.',
     weak_password: 'Dieses Passwort ist zu kurz oder zu lang. Wählen Sie ein anderes.',
+    common_password: 'Dieses Passwort ist eines der häufigsten oder enthält ein gängiges Wort, Ihre E-Mail-Adresse ' +
+      'oder den Namen dieser Anwendung. Wählen Sie ein anderes.',
     breached_password: 'Dieses Passwort wurde in einem Datenleck gefunden. Wählen Sie ein anderes.',
     invalid_request: 'In diesem Formular fehlt etwas, oder es ist etwas falsch. Prüfen Sie Ihre Angaben.',
     cross_origin: 'Diese Anfrage kam von einer anderen Website. Versuchen Sie es auf dieser Seite noch einmal.',

@@ -20,7 +20,16 @@ export const english = {
     signOut: 'Sign out',
     saved: 'Your change was saved.',
     sent: 'We sent you an e-mail. Follow the link in it.',
-    wait: 'Try again in {time}.'
+    wait: 'Try again in {time}.',
+    home: 'Back to the application'
+  },
+  notices: {
+    signed_out: 'You’re signed out.',
+    deleted: 'Your account was deleted.',
+    password_changed: 'Your password was changed. Sign in with the new one.',
+    email_changed: 'The e-mail address was changed.',
+    email_confirmed: 'The e-mail address is confirmed.',
+    email_released: 'The e-mail address was removed from the account.'
   },
   signIn: {
     title: 'Sign in',
@@ -141,7 +150,8 @@ export const english = {
     releaseSubmit: 'Remove the address',
     changeText: '{to} will replace {email} as the e-mail address of your account.',
     changePassword: 'Enter your password, or sign in first and open the link again.',
-    over: 'A link works once and for a limited time. Open the latest one, or ask for a new one.'
+    over: 'A link works once and for a limited time. Open the latest one, or ask for a new one.',
+    askAgain: 'Ask for a new link'
   },
   titles: {
     register: 'Create an account',
@@ -156,8 +166,11 @@ export const english = {
     invalid_email: 'This is not a valid e-mail address.',
     not_this_address: 'This is not the address that the link was sent to.',
     passkey_refused: 'This passkey wasn’t accepted. It may have been removed from the account. Try another way.',
+    unknown_passkey: 'This passkey no longer belongs to an account. Sign in another way.',
     passkey_exists: 'You already have a passkey on this device.',
     weak_password: 'This password is too short or too long. Choose another one.',
+    common_password: 'This password is among the most used, or contains a common word, your e-mail address or the ' +
+      'name of this application. Choose another one.',
     breached_password: 'This password is known from a data breach. Choose another one.',
     invalid_request: 'Something in this form is missing or wrong. Check it and try again.',
     cross_origin: 'This request came from another website. Try again on this page.',

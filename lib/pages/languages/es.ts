@@ -20,7 +20,16 @@ export const es: Texts = {
     signOut: 'Cerrar sesión',
     saved: 'Se ha guardado el cambio.',
     sent: 'Te hemos enviado un correo. Sigue el enlace que contiene.',
-    wait: 'Vuelve a intentarlo dentro de {time}.'
+    wait: 'Vuelve a intentarlo dentro de {time}.',
+    home: 'Volver a la aplicación'
+  },
+  notices: {
+    signed_out: 'Has cerrado la sesión.',
+    deleted: 'Se ha eliminado tu cuenta.',
+    password_changed: 'Se ha cambiado tu contraseña. Inicia sesión con la nueva.',
+    email_changed: 'Se ha cambiado la dirección de correo.',
+    email_confirmed: 'La dirección de correo está confirmada.',
+    email_released: 'La dirección de correo se ha quitado de la cuenta.'
   },
   signIn: {
     title: 'Iniciar sesión',
@@ -106,7 +115,7 @@ export const es: Texts = {
     recoveryText: 'Si no puedes usar tu aplicación de autenticación, cada uno de estos códigos la sustituye una vez. ' +
       'Guárdalos ahora en un lugar seguro: no volverás a verlos.',
     saveCodes: 'Guardar los códigos en un archivo de texto',
-    codesSaved: 'Tengo guardados estos códigos',
+    codesSaved: 'Ya guardé estos códigos',
     confirmText: 'Para cambiar algo aquí, vuelve a iniciar sesión.',
     lost: 'Perdí todas mis llaves de acceso',
     app: 'Aplicación de autenticación',
@@ -142,7 +151,8 @@ export const es: Texts = {
     releaseSubmit: 'Quitar el correo',
     changeText: '{to} sustituirá a {email} como correo electrónico de tu cuenta.',
     changePassword: 'Escribe tu contraseña, o inicia sesión primero y vuelve a abrir el enlace.',
-    over: 'Un enlace funciona una sola vez y durante un tiempo limitado. Abre el más reciente o pide uno nuevo.'
+    over: 'Un enlace funciona una sola vez y durante un tiempo limitado. Abre el más reciente o pide uno nuevo.',
+    askAgain: 'Pedir un enlace nuevo'
   },
   titles: {
     register: 'Crear una cuenta',
@@ -158,8 +168,11 @@ export const es: Texts = {
     not_this_address: 'El enlace no se envió a esta dirección de correo.',
     passkey_refused: 'No se ha aceptado esta llave de acceso. ' +
       'Puede que se haya eliminado de la cuenta. Prueba de otra forma.',
+    unknown_passkey: 'Esta llave de acceso ya no pertenece a ninguna cuenta. Inicia sesión de otra forma.',
     passkey_exists: 'Ya tienes una llave de acceso en este dispositivo.',
     weak_password: 'Esta contraseña es demasiado corta o demasiado larga. Elige otra.',
+    common_password: 'Esta contraseña es una de las más usadas o contiene una palabra común, tu correo electrónico ' +
+      'o el nombre de esta aplicación. Elige otra.',
     breached_password: 'Esta contraseña aparece en una filtración de datos. Elige otra.',
     invalid_request: 'En este formulario falta algo o hay un error. Revísalo y vuelve a intentarlo.',
     cross_origin: 'Esta solicitud procede de otro sitio web. Vuelve a intentarlo en esta página.',

@@ -20,7 +20,16 @@ export const fr: Texts = {
     signOut: 'Se déconnecter',
     saved: 'Votre modification a été enregistrée.',
     sent: 'Nous vous avons envoyé un e-mail. Suivez le lien qu’il contient.',
-    wait: 'Réessayez dans {time}.'
+    wait: 'Réessayez dans {time}.',
+    home: 'Retour à l’application'
+  },
+  notices: {
+    signed_out: 'Vous êtes déconnecté.',
+    deleted: 'Votre compte a été supprimé.',
+    password_changed: 'Votre mot de passe a été modifié. Connectez-vous avec le nouveau.',
+    email_changed: 'L’adresse e-mail a été modifiée.',
+    email_confirmed: 'L’adresse e-mail est confirmée.',
+    email_released: 'L’adresse e-mail a été retirée du compte.'
   },
   signIn: {
     title: 'Se connecter',
@@ -146,7 +155,8 @@ export const fr: Texts = {
     changeText: '{to} remplacera {email} comme adresse e-mail de votre compte.',
     changePassword: 'Saisissez votre mot de passe, ou connectez-vous d’abord puis ouvrez à nouveau le lien.',
     over: 'Un lien ne fonctionne qu’une fois et pour une durée limitée. Ouvrez le plus récent ou demandez-en un ' +
-      'nouveau.'
+      'nouveau.',
+    askAgain: 'Demander un nouveau lien'
   },
   titles: {
     register: 'Créer un compte',
@@ -162,8 +172,11 @@ export const fr: Texts = {
     not_this_address: 'Le lien n’a pas été envoyé à cette adresse.',
     passkey_refused: 'Cette clé d’accès n’a pas été acceptée. ' +
       'Elle a peut-être été supprimée du compte. Essayez autrement.',
+    unknown_passkey: 'Cette clé d’accès n’appartient plus à aucun compte. Connectez-vous autrement.',
     passkey_exists: 'Vous avez déjà une clé d’accès sur cet appareil.',
     weak_password: 'Ce mot de passe est trop court ou trop long. Choisissez-en un autre.',
+    common_password: 'Ce mot de passe est parmi les plus utilisés, ou contient un mot courant, votre adresse ' +
+      'e-mail ou le nom de cette application. Choisissez-en un autre.',
     breached_password: 'Ce mot de passe figure dans une fuite de données. Choisissez-en un autre.',
     invalid_request: 'Ce formulaire est incomplet ou contient une erreur. Vérifiez-le et réessayez.',
     cross_origin: 'Cette requête provient d’un autre site. Réessayez sur cette page.',
