@@ -156,7 +156,7 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   t.equal(await new ExampleProcess(t, ['../lib/command/main.ts', 'grant', ADA.email, '--claim', 'role=admin'], settings).end(), 0)
 
   await page.getByRole('link', { name: 'Administration' }).click()
-  t.equal(await arrival(page, '/auth/pages/factors'), '/auth/pages/factors?next=%2Fadmin', 'an administrator needs a second factor')
+  t.equal(await arrival(page, '/auth/pages/factors'), '/auth/pages/factors?error=second_factor_missing&next=%2Fadmin', 'an administrator needs a second factor')
   await page.getByRole('button', { name: 'Set up an authenticator app' }).click()
   adasSecret = await page.locator('a[href^="otpauth:"]').getAttribute('href') ?? ''
   await page.getByLabel('Code from the app').fill(codeOf(adasSecret))
