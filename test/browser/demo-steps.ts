@@ -67,9 +67,11 @@ export async function confirm (page: Page, password: string): Promise<void> {
   await page.getByRole('button', { name: 'Confirm' }).click()
 }
 
-/** Opens a row of the account page. */
+/** Opens a row of the account page, unless it is open. */
 export async function openRow (page: Page, title: string): Promise<void> {
-  await page.locator('summary', { has: page.getByRole('heading', { name: title, exact: true }) }).click()
+  const has = page.getByRole('heading', { name: title, exact: true })
+  const closed = page.locator('details:not([open]) > summary', { has })
+  if (await closed.count() > 0) await closed.click()
 }
 
 /** At the development provider. */

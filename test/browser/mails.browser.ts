@@ -3,7 +3,7 @@ import t from 'tap'
 import { settingsFor, startExample, withClock } from '../examples/example-process.js'
 import { userIdOn } from '../examples/visitor.js'
 import { startChromium } from './chromium.js'
-import { ACCOUNT, type AdmittedUser, SIGN_IN, arrivalsAt, consent, register, scenesAt, signIn } from './demo-steps.js'
+import { ACCOUNT, type AdmittedUser, SIGN_IN, arrivalsAt, consent, openRow, register, scenesAt, signIn } from './demo-steps.js'
 import { barriersOn } from './visitor.js'
 
 const settings = await settingsFor(t)
@@ -57,6 +57,7 @@ async function askForNewPassword (page: Page, email: string): Promise<void> {
 
 /** The sign-in methods on the account page. */
 async function methodsOn (page: Page): Promise<string[]> {
+  await openRow(page, 'Sign-in methods')
   return page.locator('section', { hasText: 'Sign-in methods' }).getByRole('listitem').allInnerTexts()
 }
 
@@ -80,6 +81,7 @@ async function scan (link: string): Promise<void> {
 
 /** On the account page. */
 async function changeEmail (page: Page, email: string, password: string): Promise<void> {
+  await openRow(page, 'E-mail')
   const section = page.locator('section', { hasText: 'New e-mail address' })
   await section.getByLabel('New e-mail address').fill(email)
   await section.getByLabel('Current password').fill(password)
@@ -144,9 +146,10 @@ scene('the owner of an address frees it from an account that another person made
   await arrival(theirs, '/')
   const squatted = userIdOn(await theirs.content())
   await theirs.goto(url + ACCOUNT)
+  await openRow(theirs, 'Sign-in methods')
   await theirs.getByRole('link', { name: `Add ${provider}` }).click()
   await consent(theirs, { name: 'Mallory', email: 'mallory@example.com' })
-  t.equal(await arrival(theirs, ACCOUNT), ACCOUNT)
+  t.equal(await arrival(theirs, ACCOUNT), `${ACCOUNT}?open=methods`)
   await example.advanceClock()
 
   const { page } = await arrive(SIGN_IN, WITHOUT_SCRIPTS)
@@ -303,6 +306,7 @@ scene('a user of the provider gets a password, and has both ways to sign in', as
   const userId = userIdOn(await page.content())
 
   await page.goto(url + ACCOUNT)
+  await openRow(page, 'Password')
   await page.getByLabel('New password').fill(grace.password)
   await page.getByRole('button', { name: 'Set a password' }).click()
   t.equal(await arrival(page, ACCOUNT), ACCOUNT)
@@ -321,6 +325,7 @@ scene('a user deletes the account with the password, and may register again', as
   await register(page, maria)
   await arrival(page, '/')
   const remove = async (password: string) => {
+    await openRow(page, 'Delete account')
     const section = page.locator('section', { hasText: 'deleted permanently' })
     await section.getByLabel('Current password').fill(password)
     await section.getByRole('button', { name: 'Delete account' }).click()

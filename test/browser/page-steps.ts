@@ -65,6 +65,13 @@ export async function titleOf (page: Page): Promise<string> {
   return page.locator('h1').innerText()
 }
 
+/** The buttons of a page that are filled with a color. */
+export async function primaryButtonsOn (page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll('button, .button')].filter(button => {
+    return button.checkVisibility() && getComputedStyle(button).backgroundColor !== 'rgba(0, 0, 0, 0)'
+  }).map(button => button.innerText)`)
+}
+
 /** The widths at which a page is wider than the window: at 200 % a window has half as many pixels. */
 export async function widthsThatScroll (page: Page): Promise<number[]> {
   const scrolling: number[] = []

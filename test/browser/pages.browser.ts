@@ -5,7 +5,7 @@ import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 import { some } from '../helpers/thorough.js'
 import { startChromium } from './chromium.js'
-import { REMEMBERED, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
+import { REMEMBERED, type Shop, primaryButtonsOn, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
@@ -170,11 +170,8 @@ t.test('a user changes their name and signs out with the keyboard alone', async 
 t.test('a page has one primary button at most, and its ways are separated by a word', async t => {
   const shop = await start(t)
   const visitor = await Visitor.with(chromium, t)
-  const filled = `[...document.querySelectorAll('button, .button')].filter(button => {
-    return button.checkVisibility() && getComputedStyle(button).backgroundColor !== 'rgba(0, 0, 0, 0)'
-  }).map(button => button.innerText)`
   await eachPage(shop, en, visitor, async (page, name) => {
-    const primary: string[] = await page.evaluate(filled)
+    const primary = await primaryButtonsOn(page)
     const isForm = !/^(?:link-sent|account$|account\?done|account\?open=(?:methods|devices|delete))/.test(name)
     t.equal(primary.length, isForm ? 1 : 0, `${name}: ${primary.join()}`)
     if (name === 'sign-in?error=access_denied') t.equal(await page.getByText(en.signIn.or, { exact: true }).count(), 1)

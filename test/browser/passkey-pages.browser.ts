@@ -127,6 +127,10 @@ t.test('a user adds a passkey, and signs in without typing anything', async t =>
   t.match(await page.locator('main li').first().innerText(), 'Phone')
   t.strictSame(await devices.names(phone), [ADA.email])
   t.strictSame(await barriersOn(page), [])
+  await page.locator('summary', { hasText: factors.rename }).click()
+  t.strictSame(await barriersOn(page), [])
+  await send(page, en.account.nameSubmit, { name: 'My phone' })
+  await page.getByRole('button', { name: 'Remove My phone' }).waitFor()
 
   await devices.touch(phone, false)
   await signOut(page, server)

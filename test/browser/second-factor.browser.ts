@@ -10,7 +10,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
 import { some } from '../helpers/thorough.js'
 import { startChromium } from './chromium.js'
-import { HOME, type Shop, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
+import { HOME, type Shop, primaryButtonsOn, send, startShop, titleOf, widthsThatScroll } from './page-steps.js'
 import { Visitor, barriersOn } from './visitor.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -306,6 +306,9 @@ t.test('no page of the factors has barriers, light and dark, on a desk and on a 
   for (const texts of [en, ARABIC]) {
     const visitor = await eachPage(t, server, texts, async (page, name) => {
       t.strictSame(await barriersOn(page), [], `${texts.language}: ${name}`)
+      t.ok((await primaryButtonsOn(page)).length <= 1, `${name}: one primary button at most`)
+      const separators = await page.getByText(texts.signIn.or, { exact: true }).count()
+      t.equal(separators, name === 'confirm' ? 1 : 0, `${name}: what separates its ways`)
       t.equal(await page.locator('html').getAttribute('dir'), texts.direction)
     })
     t.strictSame(complaintsOf(visitor), [])
