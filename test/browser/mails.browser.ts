@@ -222,7 +222,7 @@ scene('a user confirms the address by the link that is sent again', async (t, ar
   t.strictSame(await subjectsTo(page, mary.email), [VERIFY, VERIFY])
   await followMail(page, { to: mary.email, subject: VERIFY })
   await page.getByRole('button', { name: 'Confirm the address' }).click()
-  t.equal(await arrival(page, '/'), '/')
+  t.equal(await arrival(page, ACCOUNT), ACCOUNT)
   await page.goto(url + ACCOUNT)
   t.ok(await page.getByText('confirmed', { exact: true }).isVisible())
 })
@@ -239,14 +239,14 @@ scene('programs that examine mails open each link ten times and render it five t
 
   await scanned({ to: rosa.email, subject: VERIFY })
   await page.getByRole('button', { name: 'Confirm the address' }).click()
-  await arrival(page, '/')
+  await arrival(page, ACCOUNT)
   await page.goto(url + ACCOUNT)
   t.ok(await page.getByText('confirmed', { exact: true }).isVisible())
 
   await changeEmail(page, 'roza@example.com', rosa.password)
   await scanned({ to: 'roza@example.com', subject: CHANGE })
   await page.getByRole('button', { name: 'Confirm', exact: true }).click()
-  await arrival(page, '/')
+  await arrival(page, ACCOUNT)
   t.equal(await page.getByText('roza@example.com').count() > 0, true)
 
   await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -266,7 +266,7 @@ scene('a user changes the e-mail: the old address is told, the new one confirms,
   await arrival(page, '/')
   await followMail(page, { to: hedy.email, subject: VERIFY })
   await page.getByRole('button', { name: 'Confirm the address' }).click()
-  await arrival(page, '/')
+  await arrival(page, ACCOUNT)
   const { page: other } = await arrive(SIGN_IN, WITHOUT_SCRIPTS)
   await signIn(other, hedy)
   await arrival(other, '/')
@@ -284,7 +284,7 @@ scene('a user changes the e-mail: the old address is told, the new one confirms,
   await followMail(page, { to: 'hedwig@example.com', subject: CHANGE })
   t.strictSame(await barriersOn(page), [])
   await page.getByRole('button', { name: 'Confirm', exact: true }).click()
-  t.equal(await arrival(page, '/'), '/', 'the session goes on')
+  t.equal(await arrival(page, ACCOUNT), ACCOUNT, 'the session goes on')
   t.ok(await page.getByText('hedwig@example.com').first().isVisible())
   await findMail(page, { to: hedy.email, subject: 'Your e-mail address was changed' })
 
