@@ -223,11 +223,7 @@ scene('a user confirms the address by the link that is sent again', async (t, ar
   await followMail(page, { to: mary.email, subject: VERIFY })
   await page.getByRole('button', { name: 'Confirm the address' }).click()
   t.equal(await arrival(page, ACCOUNT), ACCOUNT)
-<<<<<<< HEAD
   t.equal(await page.getByRole('status').textContent(), 'The e-mail address is confirmed.')
-=======
-  await page.goto(url + ACCOUNT)
->>>>>>> account
   t.ok(await page.getByText('confirmed', { exact: true }).isVisible())
 })
 
@@ -244,10 +240,6 @@ scene('programs that examine mails open each link ten times and render it five t
   await scanned({ to: rosa.email, subject: VERIFY })
   await page.getByRole('button', { name: 'Confirm the address' }).click()
   await arrival(page, ACCOUNT)
-<<<<<<< HEAD
-=======
-  await page.goto(url + ACCOUNT)
->>>>>>> account
   t.ok(await page.getByText('confirmed', { exact: true }).isVisible())
 
   await changeEmail(page, 'roza@example.com', rosa.password)
