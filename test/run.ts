@@ -149,7 +149,7 @@ function start (args: readonly string[], env: Record<string, string>, stdout: 'i
 function inGroups (files: readonly string[]): string[] {
   const alone = files.filter(file => ALONE.test(readFileSync(file, 'utf8')))
   const others = files.filter(file => !alone.includes(file))
-  const modules = Array.from({ length: GROUPS }, (_, index) => {
+  const modules = Array.from({ length: Math.min(GROUPS, others.length) }, (_, index) => {
     const group = others.filter((_, position) => position % GROUPS === index)
     const module = join(CACHE, `group-${index + 1}.mjs`)
     writeFileSync(module, group.map(file => `import '${relative(CACHE, file)}'\n`).join(''))

@@ -10,6 +10,12 @@ const FILES = {
   '/token.js': 'text/javascript; charset=utf-8'
 }
 
+/** The pages that each page leads to, if they are mounted. */
+const PAGES = [
+  ['/auth/pages/account', 'Account'], ['/auth/pages/factors', 'Security'], ['/mailbox', 'Mailbox'],
+  ['/admin', 'Administration'], ['/docs', 'API']
+] as const
+
 /** What a page says about an action that succeeded, by the value of `?done=`. */
 const DONE = {
   signed_in: 'You are signed in. The link does not work again.',
@@ -59,18 +65,20 @@ export function redirectDone (reply: FastifyReply, path: string, done: keyof typ
 
 /** Sends a page of the application. */
 export function sendPage (reply: FastifyReply, title: string, content: Html): FastifyReply {
-  const { principal, query } = reply.request
+  const { principal, query, routeOptions, server } = reply.request
   // Anyone can write the address, so its code is looked up and never shown.
   const done = new Map(Object.entries(DONE)).get(Object(query).done)
   const codesLeft = Object(query).recovery_codes_left
   const header = html`
     <a href="/"><img src="/icon.svg" alt="" width="32" height="32"> fastify-svc-auth</a>
     <nav aria-label="Pages">
-      <a href="/auth/pages/account">Account</a> <a href="/admin">Administration</a> <a href="/docs">API</a>
+      ${PAGES.filter(([path]) => server.hasRoute({ method: 'GET', url: path })).map(([path, label]) => html`
+        <a href="${path}"${path === routeOptions.url && html` aria-current="page"`}>${label}</a>`)}
       ${principal !== null && html`
         <form method="post" action="/auth/logout">
           <input type="hidden" name="next" value="/auth/pages/sign-in"><button class="plain">Sign out</button>
         </form>`}
+      ${principal === null && html`<a href="/auth/pages/sign-in">Sign in</a>`}
     </nav>`
   const message = html`
     ${done !== undefined && html`<p role="status">${done}</p>`}
