@@ -149,7 +149,7 @@ const TOKEN_ANSWERS: Record<string, Change> = {
   'a list of ID tokens': { id_token: ['a.b.c'] },
   'a lifetime that is no number': { expires_in: 'soon' },
   'a refresh token that is no text': { refresh_token: { token: 'x' } },
-  'a scope that is no text': { scope: ['openid'] }
+  'a scope that is neither text nor a list': { scope: { openid: true } }
 }
 const USERINFO_ANSWERS: Record<string, Change> = {
   'another subject (oidcc-client-test-userinfo-invalid-sub)': { sub: 'grace' },
