@@ -259,6 +259,17 @@ t.test('attack 99: a state that is missing, foreign or old leads to the default 
   t.equal((await browser.get(`/auth/fake/signed-out?state=${state}`)).headers.location, '/shop/')
 })
 
+t.test('a process that lacks the provider of a session signs its user out here alone', async t => {
+  const { fake, start, lines } = await setUp(t)
+  const browser = new Browser(await start())
+  await signIn(browser, fake)
+  const other = new Browser(await start(fake.provider({ name: 'another', signOut: true, allowInsecureRequests: false })), browser.cookies)
+
+  t.equal(await urlOf(other), null)
+  t.equal(await principalIn(browser), null)
+  t.notOk(lines.some(line => line.includes('cannot be led to the provider')), 'which is no failure')
+})
+
 t.test('attack 99: the page of the sign-out runs nothing, whatever the endpoint is', async t => {
   const { fake, start } = await setUp(t)
   fake.metadata.end_session_endpoint = `${END_SESSION}/'"><script>alert(1)</script>?a=1&b=;url=//evil.example`
