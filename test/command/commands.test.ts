@@ -1,5 +1,6 @@
 /** What each command does, in this process; command.long.ts has them as processes, on each database. */
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
 import { COMMANDS } from '../../lib/command/commands.js'
@@ -61,6 +62,9 @@ t.test('what cannot be done is refused, and nothing is written', async t => {
   const users = new SqlAuthStore(store)
   t.teardown(() => users.close())
   t.equal(await users.findUser({ email: EMAIL }), null)
+
+  new Sqlite(store).exec("insert into svc_auth_migrations values ('9999_later')").close()
+  await t.rejects(run('show'), { code: 'unsupported', message: 'The database is of a newer version, with 9999_later; install that version.' })
 })
 
 t.test('a key is made, from a time on', async t => {
