@@ -87,7 +87,11 @@ export async function enrollingUser (
 }
 
 /** A factor that a user adds, and what adding it proved. */
-type FactorAddition = Omit<FactorChange, 'generation'> & { proof: Proof & { method: 'totp' | 'passkey' } }
+type FactorAddition = Omit<FactorChange, 'generation'> & {
+  proof: Proof & { method: 'totp' | 'passkey' }
+  /** Whether the browser added it by itself, which proves nothing of the user. */
+  isSilent?: boolean
+}
 
 /**
  * Adds a factor that was verified. The session of a signed-in user goes on, with a new id if the
@@ -100,7 +104,7 @@ export async function addFactor (
   auth: AuthContext,
   form: FactorForm,
   { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
-  { proof, endsSessions, change }: FactorAddition
+  { proof, isSilent = false, endsSessions, change }: FactorAddition
 ): Promise<void> {
   const { request } = form
   // Before the change: only the request that completes the sign-in adds the factor.
@@ -111,7 +115,7 @@ export async function addFactor (
   form.outbox.notice('factor-added', user)
   if (endsSessions) announceRevoke(auth.channel, userId, request)
   if (waiting !== null) await continueSignIn(auth, form, waiting, { user, proof })
-  if (record === null) return
+  if (record === null || isSilent) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
   if (endsSessions) await renewSession(request, { ...proven, generation: user.generation })
   else await updateRecord(request, proven)

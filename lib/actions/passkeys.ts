@@ -12,6 +12,7 @@ import { AuthError, PASSKEY_EXISTS } from '../errors.js'
 import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import { putEntry } from '../session/pending-steps.js'
+import { principalOf } from '../session/record.js'
 import { type FactorForm, countAttempt } from '../sign-in/factor-codes.js'
 import {
   type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
@@ -115,10 +116,12 @@ export const registerPasskey = form({
   }
   const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  const isSilent = response.ceremony === 'create'
   const passkey = await needed(auth.factors.passkeys, 'passkeys')
-    .verifyRegistration(response, { challenge: response.challenge, name, isSilent: response.ceremony === 'create' })
+    .verifyRegistration(response, { challenge: response.challenge, name, isSilent })
   await addFactor(auth, form, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
+    isSilent,
     // In place of passkeys that were lost: sessions of who has found them end.
     endsSessions: asksMailCode && waiting === null,
     change (factors) {
@@ -256,7 +259,7 @@ async function begun (
   }
   const isSilent = ceremony === 'create'
   // A sign-in that waits for a factor is finished by one that the user has chosen.
-  if (isSilent && !(passkeys.relyingParty.createOnSignIn && await currentPrincipal(auth, form.request) !== null)) {
+  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(form.request) !== null)) {
     throw new AuthError('invalid_state')
   }
   const user = await addingUser(auth, form, isLost)

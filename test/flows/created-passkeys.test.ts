@@ -43,6 +43,8 @@ t.test('after a sign-in by password on the page, the browser makes a passkey by 
   const added = await browser.submit('/auth/local/passkeys/register', { response, next: '/cart?id=5' }, SAME_ORIGIN)
   t.match([added.statusCode, added.headers.location], [303, '/cart?id=5'])
 
+  const { methods, secondFactor } = (await browser.get('/authentication')).json()
+  t.match([methods, secondFactor], [[{ method: 'password' }], false], 'nobody has proven anything by it')
   await mails.next('factor-added')
   t.match(await app.auth.factors(userId), [{ kind: 'passkey', name: /^Passkey, / }])
   t.match(await store.factors(userId), [{ data: { userVerified: false } }], 'it is recorded as it was')
