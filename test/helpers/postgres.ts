@@ -31,9 +31,15 @@ export async function emptyDatabase (t: Test): Promise<string> {
   return url
 }
 
+/**
+ * A connection that closes while a test has stopped the clock would leave the timer of its lifetime,
+ * which keeps the process for up to an hour: its `clearTimeout` knows no timer from before.
+ */
+const OPTIONS = { max_lifetime: null, onnotice: () => {} }
+
 /** A client of the package postgres that ends with the test. */
 export function clientOf (t: Test, url: string, options: postgres.Options<{}> = {}): postgres.Sql {
-  const client = postgres(url, { onnotice: () => {}, ...options })
+  const client = postgres(url, { ...OPTIONS, ...options })
   // Without a wait for a server that the test has ended.
   t.teardown(() => client.end({ timeout: 0 }))
   return client
@@ -109,7 +115,7 @@ const clients = new Map<string, postgres.Sql>()
 export async function query (url: string, statement: string): Promise<Array<Record<string, unknown>>> {
   // Not used once it has closed: it would wait to connect again, by a clock that a test may have changed.
   const onclose = (): void => { clients.delete(url) }
-  const client = clients.get(url) ?? postgres(url, { max: 1, idle_timeout: 1, onnotice: () => {}, onclose })
+  const client = clients.get(url) ?? postgres(url, { ...OPTIONS, max: 1, idle_timeout: 1, onclose })
   clients.set(url, client)
   return (await client.unsafe(statement)).map(row => ({ ...row }))
 }
