@@ -95,7 +95,8 @@ t.test('the HTML of the documentation posts to routes that there are, with field
   const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({
     isPost: route.startsWith('POST'),
     path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined),
-    fields: new Markdown(fields).code()
+    // Every form takes these two.
+    fields: [...new Markdown(fields).code(), 'next', 'error_next']
   }))
   const routeOf = (target: string, isFormTarget = false) => routes.find(
     ({ path, isPost }) => isPost === isFormTarget && path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z0-9]+/, '/auth/{provider}')
