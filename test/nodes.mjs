@@ -5,12 +5,9 @@
  *     npm run test:nodes -- 22              on one
  *     npm run test:nodes -- --runtime 22    those of what differs between versions of Node.js
  */
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-
-const VERSIONS = ['22', '26']
+import { OTHER_VERSIONS, installNode, run } from './node-versions.mjs'
 
 /** Native modules, processes, Unicode, URLs and HTTP. */
 const RUNTIME = [
@@ -31,20 +28,9 @@ const RUNTIME = [
 const { values: { runtime }, positionals } = parseArgs({ options: { runtime: { type: 'boolean' } }, allowPositionals: true })
 const files = runtime ? RUNTIME : []
 
-for (const version of positionals.length > 0 ? positionals : VERSIONS) {
-  const folder = join(import.meta.dirname, '../node_modules/.cache', `node-${version}`)
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true }))
-  run('npm', ['install', '--no-audit', '--no-fund', '--no-package-lock', `node@${version}`], { cwd: folder })
-
-  const bin = join(folder, 'node_modules/.bin')
+for (const version of positionals.length > 0 ? positionals : OTHER_VERSIONS) {
+  const bin = installNode(version)
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` }
   console.log(`# Node.js ${version}`)
   run(join(bin, 'node'), ['--import', './test/typescript.mjs', 'test/run.ts', ...files], { env })
-}
-
-function run (command, args, options) {
-  const { status, error } = spawnSync(command, args, { stdio: 'inherit', ...options })
-  if (error !== undefined) throw error
-  if (status !== 0) process.exit(status ?? 1)
 }
