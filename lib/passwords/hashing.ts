@@ -116,7 +116,7 @@ export class PasswordHasher {
  * Nothing is trimmed or cut; a NUL counts as a character. Returns null unless it is 8 to 1024 bytes
  * of well-formed Unicode: all lone surrogates would hash alike.
  *
- * @see NIST SP 800-63B-3 section 5.1.1.2; RFC 8265 section 4.2 has NFC, which lets fewer spellings match
+ * @see NIST SP 800-63B-3 section 5.1.1.2; RFC 8265 section 4.2 has NFC, which unifies less
  */
 export function normalizePassword (password: string): string | null {
   if (password.length > MAX_CHARACTERS || !password.isWellFormed()) return null
