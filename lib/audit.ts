@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import type { FastifyRequest } from 'fastify'
 import type { AuthenticationMethod } from './authentication.js'
 import { withoutUndefined } from './base/defaults.js'
 import type { AuthorizationClaims } from './claims.js'
@@ -31,6 +32,8 @@ export interface AuditEvents {
   failure: AuditedProvider & {
     /** An {@link AuthErrorCode} or an application's own. */
     code: string
+    /** The route that failed, as the application has mounted it, such as `/auth/local/login`. */
+    route: string
     /** The user whose account was tried, where the request got that far; no answer has it. */
     userId?: string
   }
@@ -194,8 +197,9 @@ export function noteSubject (request: object, userId: string | undefined): void 
 }
 
 /** Returns the payload of the event `failure`. */
-export function failureOf (request: object, provider: string, code: string): AuditContent<'failure'> {
-  return { provider, code, ...withoutUndefined({ userId: subjects.get(request) }) }
+export function failureOf (request: FastifyRequest, provider: string, code: string): AuditContent<'failure'> {
+  const { url: route = '' } = request.routeOptions
+  return { provider, code, route, ...withoutUndefined({ userId: subjects.get(request) }) }
 }
 
 /** Returns who causes events by a request, whose session may end before they are published. */

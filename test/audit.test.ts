@@ -85,7 +85,7 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
   t.equal(published.length, 8)
 })
 
-t.test('every failure publishes its provider and its code', async t => {
+t.test('every failure publishes its provider, its code and its route', async t => {
   const { browser, published, logged } = await audited(t)
   await browser.post('/auth/local/login', ADA)
   await browser.post('/auth/local/login', { email: 5 })
@@ -96,12 +96,13 @@ t.test('every failure publishes its provider and its code', async t => {
   const callback = await leaveFor(browser, '/auth/b/login', { subject: '1' })
   await browser.get(`${callback.replace('code=', 'code=nonsense')}`)
 
-  const failures: Array<[string, string]> = [
-    ['local', 'invalid'], ['local', 'invalid_request'], ['local', 'cross_origin'], ['local', 'claim_not_allowed'],
-    ['a', 'invalid_state'], ['a', 'cross_origin'], ['b', 'provider_error']
+  const failures: Array<[string, string, string]> = [
+    ['local', 'invalid', 'local/login'], ['local', 'invalid_request', 'local/login'], ['local', 'cross_origin', 'local/login'],
+    ['local', 'claim_not_allowed', 'local/register'], ['a', 'invalid_state', 'a/callback'], ['a', 'cross_origin', 'a/login'],
+    ['b', 'provider_error', 'b/callback']
   ]
   const origin = { requestId: /^req-/, ip: '127.0.0.1' }
-  t.match(published, failures.map(([provider, code]) => ['failure', { provider, code, ...origin }]))
+  t.match(published, failures.map(([provider, code, route]) => ['failure', { provider, code, route: `/auth/${route}`, ...origin }]))
   t.equal(published.length, failures.length)
   t.match(logged(), failures.map(([provider, code]) => ['failure', code === 'provider_error' ? 50 : 30, { provider, code }]))
   t.equal(logged().length, failures.length)

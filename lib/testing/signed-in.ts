@@ -95,7 +95,7 @@ export async function signedIn (app: TestedApp, user: SignedInUser = {}): Promis
   })
   // What refused the sign-in, in place of the answer of the route.
   await signIn
-  if (response.statusCode !== 204) {
+  if (response.statusCode !== 200) {
     throw new OptionsError('signedIn could not sign in, because a hook of the application answered ' +
       `${response.statusCode} ${response.body}; pass what it asks for, such as signedIn(app, { headers })`)
   }
@@ -109,8 +109,8 @@ const HEADER = 'svc-auth-test'
 const HANDLERS = 'tracing:fastify.request.handler:start'
 
 /**
- * Runs a task inside a request of an application, behind the hooks that load its session: after the
- * sign-out of a client that no user is signed in to, before its answer is sent.
+ * Runs a task inside a request of an application, one that reads the session: behind the hooks that
+ * load it, before the answer is sent.
  */
 async function insideRequest (
   app: TestedApp, headers: Record<string, string> | undefined, task: (request: FastifyRequest) => Promise<void>
@@ -130,7 +130,7 @@ async function insideRequest (
   diagnostics.subscribe(HANDLERS, runTask)
   try {
     const asked = { ...headers, accept: 'application/json', [HEADER]: key }
-    return await app.inject({ method: 'POST', url: `${app.auth.prefix}/logout`, headers: asked })
+    return await app.inject({ url: `${app.auth.prefix}/session`, headers: asked })
   } finally {
     diagnostics.unsubscribe(HANDLERS, runTask)
   }

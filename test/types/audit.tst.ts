@@ -35,7 +35,7 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['too-many-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['passkey-cloned']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['secret-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
-    expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string, userId?: string } & Origin>>()
+    expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string, route: string, userId?: string } & Origin>>()
     expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
     expect<Members<AuditEvents['grant']>>().type.toBe<Members<{ userId: string, claims: AuthorizationClaims } & Origin>>()
