@@ -256,12 +256,15 @@ t.test('the defaults that the documentation has in the text on a provider are th
 
 t.test('the routes of the documentation are those that are mounted', async t => {
   const mounted = new Set<string>()
+  const withoutNext: string[] = []
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRoute', ({ method, url, schema }) => {
     // What is there only to answer another method than GET is documented nowhere, HEAD neither.
     const path = url.replace('/github/', '/{provider}/').replace(/(?<=\/pages\/)(?!name$|unlink$).+/, '{page}')
     for (const name of [method].flat()) if (schema?.hide !== true && name !== 'HEAD') mounted.add(`${name} ${path}`)
+    const { properties = {} } = Object(schema?.body)
+    if (method === 'POST' && schema?.hide !== true && !('next' in properties && 'error_next' in properties)) withoutNext.push(path)
   })
   await app.register(authPlugin, {
     session: { secret: SESSION_SECRET },
@@ -281,6 +284,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
   const documented = DOCS.section('Routes').table().map(([route = '']) => route.replaceAll('`', '').replace(/\?.*/, ''))
 
   t.strictSame(documented.sort(), [...mounted].sort())
+  t.strictSame(DOCS.routesWithoutNext(), withoutNext)
 })
 
 t.test('the decorators of the documentation are those that there are', async t => {

@@ -92,12 +92,13 @@ t.test('the settings that README names in its first commands are those that the 
 
 t.test('the HTML of the documentation posts to routes that there are, with fields that they take', async t => {
   const pages = DOCS.texts.flatMap(page => page.blocks('html')).join('')
-  const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => ({
-    isPost: route.startsWith('POST'),
-    path: /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined),
-    // Every form takes these two.
-    fields: [...new Markdown(fields).code(), 'next', 'error_next']
-  }))
+  const withoutNext = DOCS.routesWithoutNext()
+  const routes = DOCS.section('Routes').table().map(([route = '', fields = '']) => {
+    const isPost = route.startsWith('POST')
+    const path = /`\w+ ([^`?]+)|`([^`?]+)/.exec(route)?.slice(1).find(path => path !== undefined) ?? ''
+    const pages = isPost && !withoutNext.includes(path) ? ['next', 'error_next'] : []
+    return { isPost, path, fields: [...new Markdown(fields).code(), ...pages] }
+  })
   const routeOf = (target: string, isFormTarget = false) => routes.find(
     ({ path, isPost }) => isPost === isFormTarget && path === target.replace(/\?.*/, '').replace(/^\/auth\/(?!local\/|logout)[a-z0-9]+/, '/auth/{provider}')
   )

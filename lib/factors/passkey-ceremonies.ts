@@ -40,7 +40,7 @@ const UNATTESTED = Buffer.from('a363666d74646e6f6e656761747453746d74a06861757468
 /** Has the form of a signature by each algorithm. */
 const NO_SIGNATURE = Buffer.from('3006020101020101', 'hex')
 
-/** Loaded when the application is ready, or with the first ceremony: it takes half a second. */
+/** Loaded when the application is ready, or with the first ceremony: it takes 0.3 s. */
 const library = new Once(async () => {
   const failed = notLoaded('@simplewebauthn/server', 'The option passkeys')
   const ceremonies = await import('@simplewebauthn/server').catch(failed)

@@ -106,7 +106,10 @@ export type SendMail = (mail: Mail) => void | Promise<void>
 
 /** Which mails are sent besides those with a link. */
 export interface MailChoices {
-  /** Whether a forgotten password with an unknown address sends a mail there; default false. */
+  /**
+   * Whether an unknown address gets a mail when a user asks there for a new password, or for a
+   * sign-in by mail that creates no user; default false.
+   */
   unknownAddress?: boolean | undefined
   /** Whether users are told about changes of their account; default true. */
   notices?: boolean | undefined

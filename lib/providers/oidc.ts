@@ -43,7 +43,8 @@ export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & Client
   /**
    * The client authentication method at the token endpoint, as registered with the provider.
    * Default: the only method that the metadata allow, else `client_secret_basic` with one retry by
-   * `client_secret_post` after `invalid_client`; the method that worked is remembered.
+   * `client_secret_post` after `invalid_client`, `unauthorized_client` or a 401 without JSON; the
+   * method that worked is remembered.
    */
   clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined
   /** Whom the assertions that `clientKey` signs name as audience; default the issuer. */

@@ -86,6 +86,13 @@ export class Documentation {
     return page
   }
 
+  /** The routes for POST that take neither `next` nor `error_next`, as the section on routes names them. */
+  routesWithoutNext (): string[] {
+    const text = this.section('Routes').text.replaceAll(/\s+/g, ' ')
+    const [, names = ''] = /all but (.*?) also take `next` and `error_next`/.exec(text) ?? []
+    return new Markdown(names).code().map(name => `/auth/local/${name}`)
+  }
+
   /** What is under a heading of docs/, on the page that has it: a table or a rule is on one page. */
   section (heading: string): Markdown {
     const found = [...this.pages].filter(
