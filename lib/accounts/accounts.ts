@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
 import {
-  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, userOf
+  type AccountStatus, type Credential, type Factor, type Link, type User, userOf
 } from './account.js'
 import {
   type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
@@ -18,7 +18,7 @@ import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
-  newAccount, refreshIdentity, removeLink, requireAccount, signIn
+  newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 import { withSearchKeys } from './search-keys.js'
@@ -85,11 +85,6 @@ export class Accounts {
   /** See {@link AuthStore.status}. */
   status (userId: string): Promise<AccountStatus | null> {
     return wrapStoreErrors(() => this.#store.status(userId))
-  }
-
-  /** Returns all that is kept of a user, with hashes and secrets; throws `unknown_user`. */
-  async account (userId: string): Promise<Account> {
-    return this.#change({ userId }, found => ({ result: requireAccount(found) }))
   }
 
   /** See {@link AuthStore.users}. */

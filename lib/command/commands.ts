@@ -5,6 +5,7 @@ import type { Authorization } from '../app-auth/authorization.js'
 import { audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
 import { AuthError, OptionsError } from '../errors.js'
+import { withDates } from '../session/record.js'
 import type { SqlAuthStore } from '../store/sql.js'
 import { newKey } from '../tokens/token-keys.js'
 import type { OptionName, Values } from './options.js'
@@ -48,8 +49,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
       })
     }
   },
-  show: ofUser('', 'Show a user, their links and factors', [], async (auth, user) =>
-    ({ ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId) })),
+  show: ofUser('', 'Show a user, their links and factors', [], shown),
   grant: ofUser('--claim k=v...', 'Grant claims; k:=v for JSON', ['claim'], async (auth, user, values) => {
     if (!user.emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
     return auth.grant(user.userId, claimsIn(values), CAUSE)
@@ -82,17 +82,23 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     await auth.deleteUser(userId, CAUSE)
     return { userId }
   }),
-  export: ofUser('', 'Print what is kept about a user', [], async (_auth, { userId, generation }, _values, store) => {
-    const { passwordHash, factors, ...account } = await new Accounts(store).account(userId)
-    const sessions = await store.sessions.ofUser(userId, generation, Date.now())
+  export: ofUser('', 'Print what is kept about a user', [], async (auth, user, _values, store) => {
+    const known = await shown(auth, user)
+    const local = known.links.find(({ provider }) => provider === 'local')
+    const credential = local === undefined ? null : await new Accounts(store).findCredential(local.subject)
+    const sessions = await store.sessions.ofUser(user.userId, user.generation, Date.now())
     return {
-      ...account,
-      hasPassword: passwordHash !== null,
-      factors: factors.map(({ secret: _, data: __, ...factor }) => factor),
-      sessions: sessions.map(({ idHash: _, ...session }) => session)
+      ...known,
+      hasPassword: credential !== null,
+      sessions: sessions.map(({ userAgent, createdAt, seenAt, proofs: { methods } }) =>
+        ({ userAgent, createdAt: new Date(createdAt), lastSeenAt: new Date(seenAt), methods: withDates(methods) }))
     }
   })
 }))
+
+async function shown (auth: Authorization, user: User) {
+  return { ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId) }
+}
 
 function ofUser (
   takes: string, does: string, options: readonly OptionName[],

@@ -72,7 +72,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
       links: [{ provider: 'application' }, { provider: 'local', subject: EMAIL }],
       factors: [{ id: 'a-key', kind: 'passkey', name: 'Key' }],
       sessions: [{ userAgent: 'Firefox' }],
-      extras: { email_proven: true }
+      emailVerified: true
     })
     t.notMatch(exported, /argon2|sealed|publicKey|a-hash-of/, 'without secrets and hashes')
     t.notMatch(await json('reset-factors', EMAIL), { factors: [] })
