@@ -2,7 +2,8 @@ import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions, OidcProvider } from '../../lib/index.js'
 import { Pages, de, en, es, fr } from '../../lib/pages.js'
-import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
+import { signedIn } from '../../lib/testing.js'
+import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, startMailApp } from '../helpers/mail-app.js'
@@ -443,6 +444,17 @@ t.test('an application with providers alone has pages without passwords, and sho
   const account = await open('/auth/pages/account')
   t.strictSame(account.forms.map(({ action }) => action), ['/auth/logout', '/auth/pages/name', '/auth/logout'], 'no list of devices, no password, no deletion')
   t.match(account.text, en.account.onlyMethod)
+})
+
+t.test('a user whom the application has created has their address as sign-in method', async t => {
+  const app = await startApp(t, { baseUrl: BASE_URL, local: localProvider(), pages: new Pages({ name: 'Shop' }) })
+  const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true })
+  const headers = await signedIn(app, { userId })
+
+  const { text } = pageOf(await app.inject({ url: '/auth/pages/account', headers }))
+
+  t.match(text, new RegExp(`${en.common.email} ${en.account.onlyMethod}`))
+  t.notMatch(text, 'Application')
 })
 
 t.test('providers have their own label and picture on each page, and pages without one load none', async t => {

@@ -127,7 +127,9 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, row
 function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }: AccountView): Html {
   const names = links.map(({ provider }) => provider)
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
-  const labelOf = (name: string): string => name === 'local' ? common.password : providerLabel(auth, name)
+  // Whom the application has created is known by an address.
+  const own = new Map([['local', common.password], ['application', common.email]])
+  const labelOf = (name: string): string => own.get(name) ?? providerLabel(auth, name)
   const hidden = targets('methods', { open: 'methods' })
   const isOnly = links.length < 2
   const items = links.map(({ provider, claims: { email } }) => {
