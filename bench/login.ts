@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { hash, verify } from '@node-rs/argon2'
-import { ADA, COST, LOGIN_PATHS } from './login/ada.js'
+import { ADA, COST, PATHS } from './login/ada.js'
 import { machine } from './parts/machine.js'
 import { benchOptions } from './parts/options.js'
 import { postgresServer } from './parts/postgres-server.js'
@@ -8,7 +9,10 @@ import { CONNECTIONS, type Rival, application, rivalry } from './parts/rivals.js
 import { type Question, startServer } from './parts/server.js'
 import { temporaryFolder } from './parts/temporary-folder.js'
 
-/** Shows how many logins with a password are answered in a second, beside what the hashes alone allow and beside other libraries. */
+/**
+ * Shows how many logins with a password are answered in a second, beside what the hashes alone allow and beside other libraries; how many
+ * there would be if hashes cost nothing; and how many registrations.
+ */
 
 const { dialects, isShort } = benchOptions()
 const PROGRAM = new URL('login/server.ts', import.meta.url)
@@ -27,18 +31,24 @@ if (dialects.includes('postgres')) {
 
 /** Each application has a database of its own. */
 async function bench (title: string, createDatabase: () => Promise<string>): Promise<void> {
-  const servers = await Promise.all(Object.entries(LOGIN_PATHS).map(async ([name, path]) => ({ name, path, server: await startServer(PROGRAM, name, await createDatabase()) })))
-  try {
-    const logins = servers.map(({ name, path, server }) => application(name, server.origin, () => login(path), ADA.email))
-    console.log(`${title}\n`)
-    console.log(await rivalry([...logins, await verification()], { isShort, seconds: 2 }))
-  } finally {
-    for (const { server } of servers) await server.end()
+  for (const cost of ['default', 'least']) {
+    const servers = await Promise.all(Object.entries(PATHS).map(async ([name, paths]) => ({ name, paths, server: await startServer(PROGRAM, name, await createDatabase(), cost) })))
+    const rivals = (path: keyof typeof PATHS[keyof typeof PATHS], next: () => typeof ADA) =>
+      servers.map(({ name, paths, server }) => application(name, server.origin, () => question(paths[path], next()), '@example.com'))
+    try {
+      console.log(`${title}: logins${cost === 'least' ? ', with a hash that costs next to nothing' : ''}\n`)
+      console.log(await rivalry([...rivals('login', () => ADA), ...cost === 'default' ? [await verification()] : []], { isShort, seconds: 2 }))
+      if (cost === 'least') continue
+      console.log(`${title}: registrations\n`)
+      console.log(await rivalry(rivals('registration', () => ({ ...ADA, email: `${randomUUID()}@example.com` })), { isShort, seconds: 2 }))
+    } finally {
+      for (const { server } of servers) await server.end()
+    }
   }
 }
 
-function login (path: string): Question {
-  return { method: 'POST', path, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(ADA) }
+function question (path: string, body: typeof ADA): Question {
+  return { method: 'POST', path, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(body) }
 }
 
 /** What a login cannot do without, in the process of the bench: it has nothing else to do meanwhile. */

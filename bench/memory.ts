@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { ADA, LOGIN_PATHS } from './login/ada.js'
+import { ADA, PATHS } from './login/ada.js'
 import { machine } from './parts/machine.js'
 import { benchOptions } from './parts/options.js'
 import { CONNECTIONS } from './parts/rivals.js'
@@ -44,7 +44,7 @@ async function logIn (server: Server, times: number): Promise<void> {
   let left = times
   await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
     while (left-- > 0) {
-      const { status } = await ask(server, { method: 'POST', path: LOGIN_PATHS['fastify-svc-auth'], headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(ADA) })
+      const { status } = await ask(server, { method: 'POST', path: PATHS['fastify-svc-auth'].login, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(ADA) })
       if (status !== 200) throw new Error(`expected a login, got ${status}`)
     }
   }))

@@ -11,7 +11,7 @@ import { figure, table } from './parts/table.js'
 const { isShort } = benchOptions()
 
 const ENTRY = new URL('../dist/passwords.js', import.meta.url).href
-const CONTEXT = { email: 'ada.lovelace@example.com', issuer: 'https://app.example' }
+const CONTEXT = { language: 'en', email: 'ada.lovelace@example.com', issuer: 'https://app.example' }
 const PASSWORDS = { 'refused, 11 characters': 'P@ssw0rd-24', 'accepted, 28 characters': 'correct horse battery staple', 'accepted, 64 characters': 'dragon1a'.repeat(8).slice(1) + 'x' }
 
 /** A program that imports the checks and asks one: prints the milliseconds of both. */

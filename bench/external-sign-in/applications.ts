@@ -1,18 +1,19 @@
-import { createHash } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import oauthPlugin, { type OAuth2Namespace } from '@fastify/oauth2'
-import fastifySession from '@fastify/session'
+import fastifySession, { type SessionStore } from '@fastify/session'
 import { betterAuth } from 'better-auth'
-import { memoryAdapter } from 'better-auth/adapters/memory'
+import { getMigrations } from 'better-auth/db/migration'
 import { fromNodeHeaders } from 'better-auth/node'
 import { genericOAuth } from 'better-auth/plugins'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { decodeProtectedHeader } from 'jose'
-import * as oauth from 'oauth4webapi'
 import authPlugin, { MemoryAuthStore, OidcProvider, SqlAuthStore } from '../../dist/index.js'
 import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
-import { BASE_URL, CLIENT } from './authorization.js'
+import { openSqlite } from '../parts/sqlite.js'
+import { BASE_URL, CLIENT, REDIRECT_URI, SCOPES } from './authorization.js'
+import { rowsIn } from './rows.js'
+import { type PendingSignIn, mountScript } from './script.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -20,14 +21,12 @@ declare module 'fastify' {
   }
 
   interface Session {
-    signIn?: { state: string, nonce: string, codeVerifier: string }
+    signIn?: PendingSignIn
     subject?: string
   }
 }
 
 const SECRET = 'a secret for the sessions of the benches'
-const SCOPES = ['openid', 'email', 'profile']
-const REDIRECT_URI = `${BASE_URL}/callback`
 const SEVEN_DAYS_MS = 7 * 24 * 60 * 60 * 1000
 const SESSION = { secret: SECRET, cookie: { secure: false, httpOnly: true, sameSite: 'lax', maxAge: SEVEN_DAYS_MS }, saveUninitialized: false, rolling: false } as const
 
@@ -49,56 +48,47 @@ const makers: Record<string, Make> = {
     return app
   },
 
-  /** As the examples of oauth4webapi have it, with the checks that it leaves to its caller. */
+  /** With everything in memory: its pending sign-in is in the session. */
   async oauth4webapi (issuer = '') {
-    const app = await applicationWithSession()
-    const users = new Map<string, oauth.IDToken>()
-    const client: oauth.Client = { client_id: CLIENT.id }
-    const authentication = oauth.ClientSecretPost(CLIENT.secret)
-    // Not on the examples' https:. By the metadata oauth4webapi finds the keys that it has fetched.
-    const http = { [oauth.allowInsecureRequests]: true, signal: () => AbortSignal.timeout(5000) }
-    const server = await oauth.processDiscoveryResponse(new URL(issuer), await oauth.discoveryRequest(new URL(issuer), http))
-
-    app.get('/login', async (request, reply) => {
-      const signIn = { state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), codeVerifier: oauth.generateRandomCodeVerifier() }
-      request.session.signIn = signIn
-      const url = new URL(String(server.authorization_endpoint))
-      url.searchParams.set('client_id', client.client_id)
-      url.searchParams.set('redirect_uri', REDIRECT_URI)
-      url.searchParams.set('response_type', 'code')
-      url.searchParams.set('scope', SCOPES.join(' '))
-      url.searchParams.set('code_challenge', await oauth.calculatePKCECodeChallenge(signIn.codeVerifier))
-      url.searchParams.set('code_challenge_method', 'S256')
-      url.searchParams.set('state', signIn.state)
-      url.searchParams.set('nonce', signIn.nonce)
-      return reply.redirect(url.href)
+    const app = await applicationWithSession(new MemorySessionStore())
+    const users = new Map<string, unknown>()
+    await mountScript(app, issuer, {
+      async put (signIn, { session }) { session.signIn = signIn },
+      async take ({ session }) {
+        const { signIn } = session
+        delete session.signIn
+        await session.save()
+        return signIn
+      },
+      async keep (claims) {
+        users.set(claims.sub, claims)
+        return claims.sub
+      },
+      find: async userId => users.get(userId)
     })
+    return app
+  },
 
-    app.get('/callback', async (request, reply) => {
-      const { signIn } = request.session
-      if (signIn === undefined) return reply.code(400).send()
-      // It is good for one try.
-      delete request.session.signIn
-      await request.session.save()
-      const parameters = oauth.validateAuthResponse(server, client, new URL(request.url, BASE_URL), signIn.state)
-      const response = await oauth.authorizationCodeGrantRequest(server, client, authentication, parameters, REDIRECT_URI, signIn.codeVerifier, http)
-      const tokens = await oauth.processAuthorizationCodeResponse(server, client, response, { expectedNonce: signIn.nonce, requireIdToken: true })
-      await oauth.validateApplicationLevelSignature(server, response, http)
-      const claims = oauth.getValidatedIdTokenClaims(tokens)
-      if (claims === undefined || !isOurs(claims, tokens)) return reply.code(502).send()
-      users.set(claims.sub, claims)
-      await request.session.regenerate()
-      request.session.subject = claims.sub
-      return reply.redirect('/')
+  /** With rows by hand: its pending sign-in is found by a cookie. */
+  async 'oauth4webapi with rows' (issuer = '', database = '') {
+    const rows = await rowsIn(database)
+    const app = await applicationWithSession(rows.sessions)
+    app.addHook('onClose', rows.close)
+    await mountScript(app, issuer, {
+      ...rows,
+      async put (signIn, _request, reply) {
+        const id = randomBytes(24).toString('base64url')
+        await rows.put(id, signIn)
+        reply.setCookie('pending', id, { path: '/', httpOnly: true, sameSite: 'lax' })
+      },
+      take: async ({ cookies }) => rows.take(cookies.pending ?? '')
     })
-
-    app.get('/me', async request => users.get(request.session.subject ?? ''))
     return app
   },
 
   /** It verifies no ID tokens: who it is has to be asked. */
   async '@fastify/oauth2' (issuer = '') {
-    const app = await applicationWithSession()
+    const app = await applicationWithSession(new MemorySessionStore())
     const users = new Map<string, unknown>()
     await app.register(oauthPlugin, {
       name: 'provider',
@@ -125,18 +115,20 @@ const makers: Record<string, Make> = {
     return app
   },
 
-  async 'better-auth' (issuer) {
+  async 'better-auth' (issuer, database = '') {
     const app = Fastify()
-    const auth = betterAuth({
+    const options = {
       baseURL: BASE_URL,
       secret: SECRET,
-      database: memoryAdapter({ user: [], session: [], account: [], verification: [] }),
+      database: openSqlite(database),
       rateLimit: { enabled: false },
       telemetry: { enabled: false },
       plugins: [genericOAuth({
         config: [{ providerId: 'bench', discoveryUrl: `${issuer}/.well-known/openid-configuration`, clientId: CLIENT.id, clientSecret: CLIENT.secret, scopes: SCOPES, pkce: true }]
       })]
-    })
+    }
+    await (await getMigrations(options)).runMigrations()
+    const auth = betterAuth(options)
 
     app.route({
       method: ['GET', 'POST'],
@@ -154,18 +146,10 @@ const makers: Record<string, Make> = {
   }
 }
 
-/** What OpenID Connect Core 3.1.3.7 and 3.1.3.8 ask for besides. */
-function isOurs ({ azp, iat, at_hash: accessTokenHash }: oauth.IDToken, { access_token: accessToken, id_token: idToken = '' }: oauth.TokenEndpointResponse): boolean {
-  const { alg } = decodeProtectedHeader(idToken)
-  const digest = createHash(`sha${alg?.slice(-3)}`).update(accessToken).digest()
-  const expectedHash = digest.subarray(0, digest.length / 2).toString('base64url')
-  return (azp === undefined || azp === CLIENT.id) && iat <= Date.now() / 1000 + 30 && (accessTokenHash === undefined || accessTokenHash === expectedHash)
-}
-
-async function applicationWithSession (): Promise<FastifyInstance> {
+async function applicationWithSession (store: SessionStore): Promise<FastifyInstance> {
   const app = Fastify()
   await app.register(fastifyCookie)
-  await app.register(fastifySession, { ...SESSION, store: new MemorySessionStore() })
+  await app.register(fastifySession, { ...SESSION, store })
   return app
 }
 

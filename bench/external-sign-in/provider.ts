@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import formbody from '@fastify/formbody'
 import Fastify, { type FastifyRequest } from 'fastify'
 import { serve } from '../parts/serve.js'
-import { CLIENT, PERSON, authorizationOf, challengeOf, encoded } from './authorization.js'
+import { CLIENT, authorizationOf, challengeOf, encoded, personOf } from './authorization.js'
 
 /**
  * An OpenID provider. What it takes is subtracted, and should be little: it signs with ES256, which takes a tenth of RS256. To each
@@ -12,8 +12,7 @@ interface ToApplication {
   Params: { application: string }
 }
 
-const ACCESS_TOKEN = 'the-access-token-of-the-benches'
-const AT_HASH = createHash('sha256').update(ACCESS_TOKEN).digest().subarray(0, 16).toString('base64url')
+const ACCESS_TOKEN = 'the-access-token-of-'
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const KEY = { ...publicKey.export({ format: 'jwk' }), kid: 'key-1', alg: 'ES256', use: 'sig' }
 const HEADER = encoded({ alg: KEY.alg, kid: KEY.kid, typ: 'JWT' })
@@ -41,15 +40,17 @@ async function provider () {
   app.post<ToApplication & { Body: Record<string, string> }>('/:application/token', async (request, reply) => {
     const { code = '', code_verifier: verifier = '', redirect_uri: redirectUri } = request.body
     if (!isClient(request)) return reply.code(401).send({ error: 'invalid_client' })
-    const { nonce, challenge, redirectUri: expected } = authorizationOf(code)
+    const { sub, nonce, challenge, redirectUri: expected } = authorizationOf(code)
     if (redirectUri !== expected || challengeOf(verifier) !== challenge) return reply.code(400).send({ error: 'invalid_grant' })
+    const accessToken = ACCESS_TOKEN + sub
     const now = Math.floor(Date.now() / 1000)
-    const claims = { iss: issuerOf(request), aud: CLIENT.id, iat: now, exp: now + 600, at_hash: AT_HASH, ...(nonce !== null && { nonce }), ...PERSON }
-    return reply.header('cache-control', 'no-store').send({ access_token: ACCESS_TOKEN, token_type: 'Bearer', expires_in: 600, scope: 'openid email profile', id_token: signed(claims) })
+    const claims = { iss: issuerOf(request), aud: CLIENT.id, iat: now, exp: now + 600, at_hash: hashOf(accessToken), ...(nonce !== null && { nonce }), ...personOf(sub) }
+    return reply.header('cache-control', 'no-store').send({ access_token: accessToken, token_type: 'Bearer', expires_in: 600, scope: 'openid email profile', id_token: signed(claims) })
   })
 
   app.get('/:application/userinfo', async (request, reply) => {
-    return request.headers.authorization === `Bearer ${ACCESS_TOKEN}` ? PERSON : reply.code(401).send({ error: 'invalid_token' })
+    const [, sub] = request.headers.authorization?.split(ACCESS_TOKEN) ?? []
+    return sub === undefined ? reply.code(401).send({ error: 'invalid_token' }) : personOf(sub)
   })
 
   app.get('/fetched', async () => Object.fromEntries(fetched))
@@ -80,6 +81,11 @@ function metadata (issuer: string) {
 function isClient ({ headers, body }: FastifyRequest<{ Body: Record<string, string> }>): boolean {
   const isPosted = body.client_id === CLIENT.id && body.client_secret === CLIENT.secret
   return isPosted || headers.authorization === `Basic ${Buffer.from(`${CLIENT.id}:${CLIENT.secret}`).toString('base64')}`
+}
+
+/** The `at_hash` of an access token (OpenID Connect Core 3.1.3.6). */
+function hashOf (accessToken: string): string {
+  return createHash('sha256').update(accessToken).digest().subarray(0, 16).toString('base64url')
 }
 
 function signed (claims: object): string {

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { Trial } from '../parts/measure.js'
 import { type Answer, type Question, type Server, ask } from '../parts/server.js'
-import { BASE_URL, CLIENT, PERSON, challengeOf, consent } from './authorization.js'
+import { BASE_URL, CLIENT, REDIRECT_URI, challengeOf, consent } from './authorization.js'
 
 /** Something that is done once, is timed, and has left something to look at. */
 export interface Visit {
@@ -20,8 +20,9 @@ export function visits (next: () => Visit): Trial<Visit> {
   }
 }
 
-/** A browser that has never been at the application, and signs in. */
+/** A browser of somebody who has never been at the application, and signs in. */
 export class Browser implements Visit {
+  readonly #sub = randomUUID()
   readonly #server: Server
   readonly #start: Question
   readonly #cookies = new Map<string, string>()
@@ -36,12 +37,12 @@ export class Browser implements Visit {
     const { status, headers, text } = await this.#ask(this.#start)
     const { location } = headers
     if (typeof location !== 'string') throw new Error(`the sign-in did not start: ${status} ${text}`)
-    await this.#ask({ method: 'GET', path: consent(location) })
+    await this.#ask({ method: 'GET', path: consent(location, this.#sub) })
   }
 
   async check (): Promise<void> {
     const { status, text } = await this.#ask({ method: 'GET', path: '/me' })
-    if (status !== 200 || !text.includes(`"${PERSON.sub}"`)) throw new Error(`nobody is signed in: ${status} ${text}`)
+    if (status !== 200 || !text.includes(`"${this.#sub}"`)) throw new Error(`nobody is signed in: ${status} ${text}`)
   }
 
   async #ask (question: Question): Promise<Answer> {
@@ -59,6 +60,7 @@ export class Browser implements Visit {
 export class Direct implements Visit {
   readonly #server: Server
   readonly #wantsUserinfo: boolean
+  readonly #sub = randomUUID()
   readonly #verifier = randomBytes(32).toString('base64url')
   readonly #authorizationUrl: string
   #told = ''
@@ -78,7 +80,7 @@ export class Direct implements Visit {
   }
 
   async make (): Promise<void> {
-    const { searchParams } = new URL(consent(this.#authorizationUrl), BASE_URL)
+    const { searchParams } = new URL(consent(this.#authorizationUrl, this.#sub), BASE_URL)
     const form = { grant_type: 'authorization_code', code: searchParams.get('code') ?? '', redirect_uri: REDIRECT_URI, code_verifier: this.#verifier, client_id: CLIENT.id, client_secret: CLIENT.secret }
     const { text } = await ask(this.#server, { method: 'POST', path: '/direct/token', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams(form).toString() })
     const { access_token: token }: { access_token?: string } = JSON.parse(text)
@@ -87,8 +89,6 @@ export class Direct implements Visit {
   }
 
   async check (): Promise<void> {
-    if (!this.#told.includes(this.#wantsUserinfo ? `"${PERSON.sub}"` : '"id_token"')) throw new Error(`the provider told nothing: ${this.#told}`)
+    if (!this.#told.includes(this.#wantsUserinfo ? `"${this.#sub}"` : '"id_token"')) throw new Error(`the provider told nothing: ${this.#told}`)
   }
 }
-
-const REDIRECT_URI = `${BASE_URL}/callback`

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import fastifyCookie from '@fastify/cookie'
 import { Authenticator, Strategy } from '@fastify/passport'
@@ -5,38 +6,40 @@ import fastifySession from '@fastify/session'
 import { betterAuth } from 'better-auth'
 import { memoryAdapter } from 'better-auth/adapters/memory'
 import { getMigrations } from 'better-auth/db/migration'
-import SqliteDatabase, { type Database } from 'better-sqlite3'
 import Fastify, { type FastifyRequest } from 'fastify'
 import pg from 'pg'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { mountBetterAuth } from '../parts/better-auth.js'
 import { type Make, serve } from '../parts/serve.js'
-import { ADA, COST, LOGIN_PATHS, SECRET } from './ada.js'
+import { openSqlite } from '../parts/sqlite.js'
+import { ADA, COST, LEAST_COST, PATHS, SECRET } from './ada.js'
 
 /**
- * Applications in which Ada can log in: over JSON, with a session afterwards. Users are kept in memory, in an SQLite file or in Postgres,
- * as the only argument of the program says after the name.
+ * Applications in which Ada can log in, and others register: over JSON, with a session afterwards. Users are kept in memory, in an SQLite
+ * file or in Postgres, as the argument after the name says; after it, `least` is for hashes that cost next to nothing.
  */
-const makers: Record<keyof typeof LOGIN_PATHS, Make> = {
+const cost = process.argv[4] === 'least' ? LEAST_COST : COST
+
+const makers: Record<keyof typeof PATHS, Make> = {
   async 'fastify-svc-auth' (database) {
     const app = Fastify()
     await app.register(authPlugin, {
-      local: new LocalIdentityProvider({ secret: SECRET, argon2: COST }),
+      local: new LocalIdentityProvider({ secret: SECRET, argon2: cost }),
       store: database === 'memory' ? new MemoryAuthStore() : new SqlAuthStore(database),
       session: { secret: SECRET },
       // With limits, which one client does not reach.
-      rateLimit: { login: 1e9, account: 1e9 }
+      rateLimit: { login: 1e9, account: 1e9, register: 1e9, network: 1e6 }
     })
     await app.inject({ method: 'POST', url: '/auth/local/register', body: ADA })
     return app
   },
 
   async '@fastify/passport and @fastify/session' (database) {
-    const findUser = await usersByEmail(String(database))
+    const users = await usersIn(String(database))
     const passport = new Authenticator()
     passport.registerUserSerializer<PassportUser, string>(async user => user.id)
-    passport.registerUserDeserializer<string, PassportUser>(async () => findUser(ADA.email))
-    passport.use(new PasswordStrategy(findUser))
+    passport.registerUserDeserializer<string, PassportUser>(async () => users.find(ADA.email))
+    passport.use(new PasswordStrategy(users.find))
 
     const app = Fastify()
     await app.register(fastifyCookie)
@@ -44,6 +47,13 @@ const makers: Record<keyof typeof LOGIN_PATHS, Make> = {
     await app.register(passport.initialize())
     await app.register(passport.secureSession())
     app.post('/login', { preValidation: passport.authenticate('password') }, async request => request.user)
+    app.post('/register', async request => {
+      const { email, password } = request.body as typeof ADA
+      const user = { id: randomUUID(), email, hash: await hash(password, cost) }
+      await users.add(user)
+      await request.logIn(user)
+      return { id: user.id, email }
+    })
     return app
   },
 
@@ -52,7 +62,7 @@ const makers: Record<keyof typeof LOGIN_PATHS, Make> = {
       baseURL: 'http://127.0.0.1',
       secret: SECRET,
       database: betterAuthDatabase(String(database)),
-      emailAndPassword: { enabled: true, password: { hash: (password: string) => hash(password, COST), verify: async ({ hash, password }: { hash: string, password: string }) => verify(hash, password) } },
+      emailAndPassword: { enabled: true, password: { hash: (password: string) => hash(password, cost), verify: async ({ hash, password }: { hash: string, password: string }) => verify(hash, password) } },
       rateLimit: { enabled: false },
       telemetry: { enabled: false }
     }
@@ -89,37 +99,46 @@ class PasswordStrategy extends Strategy {
   }
 }
 
-/** The least that keeps a user. */
-async function usersByEmail (database: string): Promise<(email: string) => Promise<PassportUser>> {
-  const ada = { id: '1', email: ADA.email, hash: await hash(ADA.password, COST) }
+/** The least that keeps users. */
+interface Users {
+  find (email: string): Promise<PassportUser>
+  add (user: PassportUser): Promise<void>
+}
+
+async function usersIn (database: string): Promise<Users> {
+  const users = await emptyUsersIn(database)
+  await users.add({ id: '1', email: ADA.email, hash: await hash(ADA.password, cost) })
+  return users
+}
+
+async function emptyUsersIn (database: string): Promise<Users> {
   if (database === 'memory') {
-    const users = new Map([[ADA.email, ada]])
-    return async email => users.get(email) ?? ada
+    const users = new Map<string, PassportUser>()
+    return { find: async email => found(users.get(email)), add: async user => { users.set(user.email, user) } }
   }
   if (database.startsWith('postgres:')) {
     const pool = new pg.Pool({ connectionString: database })
     await pool.query('create table users (id text primary key, email text unique, hash text)')
-    await pool.query('insert into users values ($1, $2, $3)', Object.values(ada))
-    return async email => (await pool.query({ name: 'by e-mail', text: 'select * from users where email = $1', values: [email] })).rows[0]
+    return {
+      find: async email => found((await pool.query({ name: 'by e-mail', text: 'select * from users where email = $1', values: [email] })).rows[0]),
+      add: async user => { await pool.query({ name: 'add', text: 'insert into users values ($1, $2, $3)', values: Object.values(user) }) }
+    }
   }
-  const connection = sqlite(database)
+  const connection = openSqlite(database)
   connection.exec('create table users (id text primary key, email text unique, hash text)')
-  connection.prepare('insert into users values (?, ?, ?)').run(Object.values(ada))
   const byEmail = connection.prepare<[string], PassportUser>('select * from users where email = ?')
-  return async email => byEmail.get(email) ?? ada
+  const insert = connection.prepare('insert into users values (?, ?, ?)')
+  return { find: async email => found(byEmail.get(email)), add: async user => { insert.run(Object.values(user)) } }
+}
+
+function found (user: PassportUser | undefined): PassportUser {
+  if (user === undefined) throw new Error('there is no such user')
+  return user
 }
 
 function betterAuthDatabase (database: string) {
   if (database === 'memory') return memoryAdapter({ user: [], session: [], account: [], verification: [] })
-  return database.startsWith('postgres:') ? new pg.Pool({ connectionString: database }) : sqlite(database)
-}
-
-/** With the settings that SqlAuthStore gives to a file. */
-function sqlite (file: string): Database {
-  const connection = new SqliteDatabase(file)
-  connection.pragma('journal_mode = WAL')
-  connection.pragma('synchronous = FULL')
-  return connection
+  return database.startsWith('postgres:') ? new pg.Pool({ connectionString: database }) : openSqlite(database)
 }
 
 await serve(makers)

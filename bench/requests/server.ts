@@ -53,8 +53,9 @@ const makers: Record<string, Make> = {
     await app.register(fastifySession, SAME_SESSION)
     app.post('/sign-in', async request => {
       await request.session.regenerate()
-      request.session.svcAuth = { principal: { userId, provider: 'local', claims: { sub: userId, email, name, role } } }
-      return request.session.svcAuth.principal
+      const principal = { userId, provider: 'local', claims: { sub: userId, email, name, role } }
+      request.session.svcAuth = { principal, generation: 0, at: Date.now(), methods: [] }
+      return principal
     })
     app.get('/me', async (request, reply) => {
       const { principal } = request.session.svcAuth ?? {}

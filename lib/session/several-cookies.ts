@@ -1,7 +1,8 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, Session, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { OptionsError } from '../errors.js'
 import type { EntryKey } from '../store/one-time-entries.js'
 import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookie.js'
+import type { CookieOptions } from './lifetime.js'
 import { principalIn } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
 import type { OwnSession } from './session-options.js'
@@ -95,7 +96,7 @@ export function expireOthers (reply: FastifyReply, { cookieName, cookie }: OwnSe
 }
 
 /** What tells a cookie from others of its name, and its flags. */
-type Attributes = Pick<Session['cookie'], 'path' | 'secure' | 'sameSite'> & {
+type Attributes = { [Name in 'path' | 'secure' | 'sameSite']?: CookieOptions[Name] | undefined } & {
   domain?: string | null | undefined
   partitioned?: boolean
 }

@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, failureOf, publish } from '../audit.js'
 import type { AuthContext } from '../context.js'
@@ -8,6 +7,9 @@ import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
+
+/** Not imported: that would load all that node:http exports, also WebSocket, at each start. */
+const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** How a failure is answered. */
 export interface FailureAnswer {
