@@ -46,8 +46,9 @@ export class Auth extends Authorization {
 
   /**
    * Like {@link requireUser}, and requires an e-mail that a link or a provider has confirmed: the
-   * claim `email` is that address from then on. Answers 403 `unverified` otherwise. Behind
-   * {@link requireBearer} the user of the token counts.
+   * claim `email` is that address from then on. Other users are redirected to the option
+   * `accountPage`, or answered 403 `unverified`. Behind {@link requireBearer} the user of the token
+   * counts.
    */
   readonly requireVerified: Guard
 

@@ -8,7 +8,7 @@ import { currentPrincipal, currentStatus } from '../current-user/current.js'
 import { factorsOfUser, methodsOf } from '../current-user/methods.js'
 import { isRecent } from '../current-user/recent.js'
 import { authTimeOf, verifyToken, verifyTokenFor } from '../current-user/user-tokens.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
 import { mergedVary } from '../http/vary.js'
 import {
   type ChecksOf, anything, boolean, checkedOptions, hasMethods, listOf, mustBe, optional
@@ -17,7 +17,6 @@ import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } fr
 import type { TokenVerifier } from '../tokens/token-verifier.js'
 import type { ResourceMetadata } from '../tokens/resource-metadata.js'
 import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
-import type { AccountStatus } from '../accounts/account.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
@@ -113,17 +112,15 @@ export function requireVerified (auth: AuthContext): Guard {
     if (token === null) {
       const status = await currentStatus(auth, request)
       if (status === null) return askToSignIn(auth, request, reply)
-      return showVerifiedEmail(request, verifiedEmailIn(status))
+      if (status.verifiedEmail === null) return askAt(auth, request, reply, { to: 'account', code: 'unverified' })
+      return showVerifiedEmail(request, status.verifiedEmail)
     }
     // The subject of a token need not be a user.
     const status = isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
-    request.token = { ...token, email: verifiedEmailIn(status), email_verified: true }
+    const { verifiedEmail: email = null } = status ?? {}
+    if (email === null) throw new AuthError('unverified')
+    request.token = { ...token, email, email_verified: true }
   })
-}
-
-function verifiedEmailIn (status: AccountStatus | null): string {
-  if (!status?.verifiedEmail) throw new AuthError('unverified')
-  return status.verifiedEmail
 }
 
 /** What the guard `requireRecent` requires. */
@@ -305,8 +302,7 @@ function authorizationOf ({ raw, headers }: FastifyRequest): string {
 }
 
 /**
- * Redirects a page request to the page for reauthentication; then it never resolves, like {@link
- * askToSignIn}.
+ * Redirects a page request to the page for reauthentication, as {@link askAt} does.
  *
  * @param how `needsFactor`: whether only a second factor suffices; a user who has none is
  *   redirected to the page on which they set one up
@@ -331,17 +327,24 @@ async function askToReauthenticate (
   return new Promise(() => {})
 }
 
+/** Redirects a page request to the login page, as {@link askAt} does. */
+async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<never> {
+  return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
+}
+
 /**
- * Redirects a page request to the login page. The promise never resolves: once a guard resolves,
- * Fastify runs the handler, even after a redirect was sent or the client has disconnected.
+ * Redirects a page request to a page where the user goes on. The promise never resolves: once a
+ * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
+ * disconnected.
  *
- * @throws AuthError `unauthenticated` for other requests
+ * @throws AuthError with the code for other requests, and without such a page
  */
-async function askToSignIn (
-  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply
+async function askAt (
+  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { to, code }: { to: 'login' | 'account', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
-  if (isAnswered || !pages.redirect(request, reply, 'login')) throw new AuthError('unauthenticated')
+  if (isAnswered || !pages.redirect(request, reply, to)) throw new AuthError(code)
   return new Promise(() => {})
 }
 

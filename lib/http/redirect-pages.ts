@@ -20,6 +20,11 @@ export interface ApplicationPages {
   readonly account: string | null
 }
 
+/** What is missing of a user whom a guard redirects to a page. */
+const REASONS: ReadonlyMap<keyof ApplicationPages, string> = new Map([
+  ['secondFactor', 'second_factor_missing'], ['account', 'unverified']
+])
+
 /** Chooses the pages that browsers are redirected to. */
 export class RedirectPages {
   readonly application: ApplicationPages
@@ -85,7 +90,7 @@ export class RedirectPages {
 
   /**
    * Redirects a request for a page, with `next` set to that page if the request only reads. The
-   * page for second factors says why.
+   * pages for second factors and for the account say why.
    *
    * @param needsFactor whether only a second factor suffices there
    * @returns false for a request that does not ask for a page, and where there is none to go to
@@ -93,7 +98,7 @@ export class RedirectPages {
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
     const page = this.#page(to, needsFactor)
     const here = this.#site.pathOf(request)
-    const isThere = page !== null && here !== null && to === 'login' && isOwnPath(page) &&
+    const isThere = page !== null && here !== null && ['login', 'account'].includes(to) && isOwnPath(page) &&
       pathnameOf(here) === pathnameOf(page)
     if (page === null || isThere || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
@@ -113,7 +118,8 @@ export class RedirectPages {
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {
     const page = this.application[to]
-    if (page !== null && to === 'secondFactor') return withError(page, 'second_factor_missing')
+    const reason = REASONS.get(to)
+    if (page !== null && reason !== undefined) return withError(page, reason)
     return page !== null && needsFactor ? withParameter(page, 'second_factor', 'true') : page
   }
 

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { Accounts, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
+import { Pages, en } from '../../lib/pages.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 
@@ -44,6 +45,32 @@ t.test('requireVerified redirects visitors to the login page, and answers script
 
   t.strictSame([page.statusCode, page.headers.location], [302, '/login?next=%2Fpage'])
   t.equal((await new Browser(app).get('/page')).statusCode, 401)
+})
+
+t.test('requireVerified redirects a user without a confirmed address to the account page, which says why', async t => {
+  const app = await startApp(t, { local: localProvider(), pages: new Pages({ name: 'Shop' }) }, {}, app => {
+    app.get('/page', { preHandler: app.auth.requireVerified }, async () => 'passed')
+    app.get('/either', { preHandler: app.auth.anyOf(app.auth.requireVerified, app.auth.requireUser) }, async () => 'passed')
+  })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+
+  const page = await browser.get('/page', { accept: 'text/html' })
+
+  t.strictSame([page.statusCode, page.headers.location], [302, '/auth/pages/account?error=unverified&next=%2Fpage'])
+  t.match((await browser.get(String(page.headers.location))).body, en.errors.unverified)
+  t.equal((await browser.get('/page')).json().code, 'unverified', 'a script')
+  t.equal((await browser.get('/either', { accept: 'text/html' })).body, 'passed')
+})
+
+t.test('requireVerified in front of the account page itself answers 403', async t => {
+  const app = await startApp(t, { local: localProvider(), accountPage: '/account' }, {}, app => {
+    app.get('/account', { preHandler: app.auth.requireVerified }, async () => 'passed')
+  })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/register', ADA)
+
+  t.equal((await browser.get('/account', { accept: 'text/html' })).statusCode, 403)
 })
 
 t.test('behind requireBearer the user of the token counts', async t => {
