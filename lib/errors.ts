@@ -28,7 +28,7 @@ export const ERRORS = {
   reauthenticate: [403, 'Sign in again to continue.'],
   second_factor_required: [401, 'This sign-in needs a second step; send a code, or use a passkey.'],
   second_factor_missing: [403, 'This needs a second factor, which the account does not have; set one up first.'],
-  invalid_code: [401, 'The code is wrong, has expired or was already used; send a new one.'],
+  invalid_code: [401, 'The code is wrong, has expired or was already used; enter a new one.'],
   too_many: [409, 'The account cannot have more of these; remove one first.'],
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
