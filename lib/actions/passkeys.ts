@@ -24,7 +24,7 @@ import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/caching.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
-  accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
@@ -37,22 +37,13 @@ const MAX_PASSKEYS_OF_USER = 20
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
 const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
 
-const added = {
-  type: 'object',
-  description: 'The passkey',
-  required: ['id', 'name'],
-  properties: { id: { type: 'string' }, name: { type: 'string' } }
-} as const
+const added = objectOf('The passkey', { id: { type: 'string' }, name: { type: 'string' } })
 
-const left = {
-  type: 'object',
-  description: 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left',
-  required: ['userId', 'accepted'],
-  properties: {
-    userId: { type: 'string', description: 'The user handle, as base64url' },
-    accepted: { type: 'array', items: { type: 'string' } }
-  }
-} as const
+const LEFT = 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left'
+const left = objectOf(LEFT, {
+  userId: { type: 'string', description: 'The user handle, as base64url' },
+  accepted: { type: 'array', items: { type: 'string' } }
+})
 
 /** What a response may be refused with once it is counted. */
 const COUNTED = ['rate_limited', 'busy'] as const
@@ -251,28 +242,22 @@ export const passkeyScript: Act = {
 async function begun (
   auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
+  const { request } = form
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()
   if (ceremony === 'factor') {
-    const user = await provingUser(auth, form.request)
+    const user = await provingUser(auth, request)
     return passkeys.factorOptions(passkeysIn(await auth.accounts.factors(user.userId)))
   }
   const isSilent = ceremony === 'create'
   // A sign-in that waits for a factor is finished by one that the user has chosen.
-  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(form.request) !== null)) {
+  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(request) !== null)) {
     throw new AuthError('invalid_state')
   }
-  const user = await addingUser(auth, form, isLost)
-  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
-}
-
-/** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
-async function addingUser (auth: AuthContext, form: FactorForm, isLost: boolean): Promise<User> {
-  const { request } = form
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   // One that was sent stays good, so that the user can begin a second time.
   if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
-  return user
+  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
 /** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */

@@ -71,6 +71,11 @@ export const remember = {
   description: 'A checkbox: a session of `session.remember.days`, instead of one that ends with the browser or in a day'
 } as const
 
+/** An object with all of these members: JSON Schemas by name. */
+export function objectOf (description: string, properties: Readonly<Record<string, object>>) {
+  return { type: 'object', description, required: Object.keys(properties), properties }
+}
+
 export const signedIn = {
   ...principal,
   headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
