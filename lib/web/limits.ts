@@ -5,7 +5,7 @@ import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
-import type { Attempt, Counter, Rule } from './counters.js'
+import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 
 /** Counts a request, and refuses it with `rate_limited` beyond the limit. */
 export type Limit = (request: FastifyRequest) => Promise<void>
@@ -30,23 +30,6 @@ interface SignInAttempt extends Attempt {
   readonly email: string | null
 }
 
-const unlimited: Limit = async () => {}
-
-const UNLIMITED: RateLimits = {
-  login: async (_request, lookUp) => lookUp(),
-  attempt: unlimited,
-  start: unlimited,
-  register: unlimited,
-  callback: unlimited,
-  reauthenticate: unlimited,
-  mail: unlimited,
-  code: unlimited,
-  factor: unlimited,
-  challenge: unlimited,
-  mailOrCode: unlimited,
-  newEmail: unlimited
-}
-
 /**
  * Sets up the limits of the routes. An attempt is counted before it is made, so that many at once
  * are limited too, and successful attempts count as well.
@@ -54,9 +37,8 @@ const UNLIMITED: RateLimits = {
  * @param options null for no limits
  */
 export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
-  if (options === null) return UNLIMITED
   const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
-    const count = counter(rules)
+    const count = options === null ? async () => null : counter(rules)
     return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
       const wait = await count(attempt, meanwhile)
       if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
@@ -67,10 +49,10 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     return request => count({ request })
   }
   const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
-  const limitUser = (name: string, max: number, timeWindow: number): Limit => limitedRequest([
-    { max, timeWindow, keyOf: attempt => `svc-auth-${name}:${userIn(attempt)}` }
-  ])
+  const limitUser = (name: string, allowed: Allowance | null): Limit => limitedRequest(
+    allowed === null ? [] : [{ ...allowed, keyOf: attempt => `svc-auth-${name}:${userIn(attempt)}` }])
 
+  const perUser = options && { max: options.reauthenticate, timeWindow: options.timeWindow }
   const account = byAddress<SignInAttempt>(options, 'account', ({ email }) => ` ${email}`)
   // All counts of a sign-in in one step: in a database that is one statement.
   const login = limited([...byAddress<SignInAttempt>(options, 'login'), ...account])
@@ -93,23 +75,24 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     callback: limit('callback'),
     factor: limit('factor'),
     challenge: limit('challenge'),
-    reauthenticate: limitUser('reauthenticate', options.reauthenticate, options.timeWindow),
+    reauthenticate: limitUser('reauthenticate', perUser),
     mail,
     code,
     // A form with the token of a mail.
     mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
     // Each is a mail to an address of the user's choice.
-    newEmail: limitUser('new-email', 5, 60 * 60_000)
+    newEmail: limitUser('new-email', options && { max: 5, timeWindow: 60 * 60_000 })
   }
 }
 
 /** The rules that count by the client's address, and by the network that it is in. */
 function byAddress<Counted extends Attempt> (
-  { timeWindow, network, ...limits }: ResolvedRateLimits,
+  options: ResolvedRateLimits | null,
   name: Limited,
   partOf: (attempt: Counted) => string = () => ''
 ): Array<Rule<Counted>> {
-  const max = limits[name]
+  if (options === null) return []
+  const { timeWindow, network, [name]: max } = options
   const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
   const networkOf = ({ request }: Attempt): string => `${prefixOf(request, 48)}/48`
   return [
