@@ -94,7 +94,7 @@ const FORM_POST = {
   },
   config: WITHOUT_SESSION,
   bodyLimit: 16_384,
-  onRequest: refuseForeign
+  onRequest: refuseForeignResource
 } as const
 
 /** The routes of each external provider. */
@@ -116,7 +116,7 @@ function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): voi
     schema: loginSchema(name),
     // Fastify would answer HEAD with the GET handler, which starts a sign-in.
     exposeHeadRoute: false,
-    onRequest: [redirectToBaseUrl, refuseForeign, limits.start],
+    onRequest: [redirectToBaseUrl, refuseForeignResource, limits.start],
     errorHandler: async (error, request, reply) => fail(auth, name, { error, request, reply }, {
       startedOn: pages.ofStart(request, Object(request.query).error_next), next: null
     })
@@ -153,7 +153,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     schema: callbackSchema(name),
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
-    onRequest: [refuseForeign, limits.callback],
+    onRequest: [refuseForeignResource, limits.callback],
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
@@ -204,10 +204,6 @@ function withResponse (callback: string, body: Readonly<Record<string, string>>)
   // Servers and proxies take 8 KB at least.
   if (url.length > 8192) throw new AuthError('invalid_request')
   return url
-}
-
-async function refuseForeign (request: FastifyRequest): Promise<void> {
-  refuseForeignResource(request)
 }
 
 /** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */

@@ -9,6 +9,7 @@ import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
+import { withQuery } from '../http/redirects.js'
 import { button, checkbox } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
@@ -16,8 +17,7 @@ import { countAttempt, openSecret, readCode, stepOf } from '../sign-in/factor-co
 import { ENROLMENT } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
-import { withQuery } from '../web/page.js'
-import { factorCode, isChecked, lost, lostPasskeysIn, mailCode } from '../web/schema-parts.js'
+import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../web/schema-parts.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
   sendMailCode
@@ -31,23 +31,15 @@ interface PendingTotp {
   readonly secret: string
 }
 
-const enrolmentBody = {
-  type: 'object',
-  description: 'What the authenticator app is given',
-  required: ['uri', 'secret', 'svg'],
-  properties: {
-    uri: { type: 'string', description: 'An otpauth: URI' },
-    secret: { type: 'string', description: 'Base32' },
-    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
-  }
-} as const
+const enrolmentBody = objectOf('What the authenticator app is given', {
+  uri: { type: 'string', description: 'An otpauth: URI' },
+  secret: { type: 'string', description: 'Base32' },
+  svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
+})
 
-const recoveryCodes = {
-  type: 'object',
-  description: 'The recovery codes: no other answer contains them',
-  required: ['recoveryCodes'],
-  properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
-} as const
+const recoveryCodes = objectOf('The recovery codes: no other answer contains them', {
+  recoveryCodes: { type: 'array', items: { type: 'string' } }
+})
 
 /** Begins to set up an authenticator app. */
 export const beginTotp = form({

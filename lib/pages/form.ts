@@ -109,14 +109,9 @@ export function nameField (label: string, value: string | null): Html {
   return field({ name: 'name', label, type: 'text', autocomplete: 'name', value, isOptional: true })
 }
 
-/** Makes the field of the password by which a user signs in. */
-export function passwordField (label: string): Html {
-  return field({ name: 'password', label, type: 'password', autocomplete: 'current-password' })
-}
-
-/** Makes the field of the password beside a new one, or beside what needs it. */
-export function currentPasswordField (label: string): Html {
-  return field({ name: 'current', label, type: 'password', autocomplete: 'current-password' })
+/** @param name `current`: beside a new one, or beside what needs it */
+export function passwordField (label: string, name: 'password' | 'current' = 'password'): Html {
+  return field({ name, label, type: 'password', autocomplete: 'current-password' })
 }
 
 /** Makes the field of a new password, with its rule. */

@@ -19,14 +19,6 @@ export interface FailureAnswer {
   signInAt?: string | undefined
 }
 
-/** The body of an error, in the shape of Fastify's own: `error` is the HTTP reason phrase. */
-export interface ErrorBody {
-  statusCode: number
-  code: string
-  error: string
-  message: string
-}
-
 /**
  * Logs a failure and answers it: a browser is redirected to the page with `?error=<code>`; a JSON
  * client, or a browser without a page, gets the status and a JSON body.
@@ -63,8 +55,8 @@ export function recordFailure (
   return refusal
 }
 
-/** Returns the body that a JSON client receives for a failure. */
-export function failureBody (failure: unknown): ErrorBody {
+/** Returns the body of a failure, as Fastify's own: `error` is the HTTP reason phrase. */
+export function failureBody (failure: unknown): object {
   const { statusCode, code, message } = refusalOf(failure)
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
 }

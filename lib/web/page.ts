@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import type { AuthError } from '../errors.js'
-import { ANY_ORIGIN } from '../http/redirects.js'
+import { ANY_ORIGIN, withQuery } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import { type WayOn, links } from '../pages/form.js'
 import type { Html } from '../pages/html.js'
@@ -113,13 +113,6 @@ export function waysOn (
 ): Html {
   const login: WayOn = [request.principal === null && pages.login(request), signIn.title]
   return links(...first, login, [site.publicPath('/'), common.home])
-}
-
-/** Returns a path with a query; members that are null are left out. */
-export function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
-  const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
-  return params.size === 0 ? path : `${path}?${params}`
 }
 
 /**

@@ -1,13 +1,13 @@
 /** What several pages have in common. */
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
+import { withQuery } from '../../http/redirects.js'
 import { button } from '../../pages/form.js'
 import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
-import { withQuery } from '../../web/page.js'
 import { isChecked } from '../../web/schema-parts.js'
 
 /** The path of a page of the plugin, with the page after a success. */
