@@ -4,7 +4,7 @@ import { audit } from '../audit.js'
 import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import { withParameter } from '../http/redirects.js'
 import type { SignedRequest } from '../http/signed-requests.js'
@@ -215,9 +215,8 @@ function askedOf (
   const asked = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
   if (reauthenticate !== 'true') return asked
   if (provesAuthTime !== true) {
-    throw new AuthError('invalid_request', {
-      message: 'This provider does not prove when the user authenticated; reauthenticate by another method.'
-    })
+    throw invalidRequest(
+      'This provider does not prove when the user authenticated; reauthenticate by another method.')
   }
   return { ...asked, prompt: 'login', maxAge: 0 }
 }

@@ -4,7 +4,7 @@ import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords }
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { sendVerification } from '../mails/mail-links.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
@@ -96,7 +96,7 @@ export const changePassword = form({
   assertText(form.fields.password)
   const { credential, ...present } = await recentByPassword(auth, form, form.fields.current)
   if (credential === null) {
-    throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
+    throw invalidRequest('This account has no password yet; set the first one instead.')
   }
   const { link, passwordHash: current } = credential
   if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')

@@ -1,8 +1,8 @@
 /** How users authenticate by their factors. It is loaded only with an option of factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
-import { type AuthContext, hasFactors, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
-import { AuthError } from '../errors.js'
+import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { expireDuplicates } from '../session/several-cookies.js'
 import { reauthenticateByCode } from '../sign-in/factor-codes.js'
@@ -54,7 +54,6 @@ export const finishSignIn = form({
 /** Authenticates the signed-in user again, where they may have factors. */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
-  when: hasFactors,
   summary: 'Authenticate the signed-in user again',
   description: 'By a password, a code or a passkey.',
   user: 'signed-in',
@@ -74,7 +73,7 @@ export const reauthenticate = form({
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)
-  } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })
+  } else throw invalidRequest('The form has nothing to authenticate the user by.')
 })
 
 /** Authenticates the user of a sign-in that waits, by what the form has. */

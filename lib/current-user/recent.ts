@@ -3,7 +3,7 @@ import type { Credential, FactorKind } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
@@ -118,9 +118,7 @@ export async function verifyPassword (
 /** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
 export function assertText (password: string): void {
   if (!password.includes('\ufffd')) return
-  throw new AuthError('invalid_request', {
-    message: 'The password is not text; send it as UTF-8, without the character U+FFFD.'
-  })
+  throw invalidRequest('The password is not text; send it as UTF-8, without the character U+FFFD.')
 }
 
 /**

@@ -4,7 +4,7 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { corsWarning } from '../http/cors.js'
 import type { Site } from '../http/site.js'
 import { isWithoutSession, warnOfPlainHttp } from '../session/cookie.js'
@@ -157,5 +157,5 @@ function parseForm (text: string): Record<string, unknown> {
 }
 
 function notUtf8 (): AuthError {
-  return new AuthError('invalid_request', { message: 'The body is not UTF-8.' })
+  return invalidRequest('The body is not UTF-8.')
 }
