@@ -34,7 +34,6 @@ export const deleteAccount = form({
 /** Changes the name of the signed-in user; an empty one removes it. */
 export const rename = form({
   path: '/pages/name',
-  when: ({ hasPages }) => hasPages,
   summary: 'Change the name of the signed-in user',
   user: 'signed-in',
   fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
@@ -50,7 +49,6 @@ export const rename = form({
 /** Removes a sign-in method of the signed-in user, who must have authenticated recently. */
 export const removeMethod = form({
   path: '/pages/unlink',
-  when: ({ hasPages }) => hasPages,
   summary: 'Remove a sign-in method of the signed-in user',
   description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',

@@ -100,11 +100,8 @@ export const registerPasskey = form({
   // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user, waiting, asksMailCode } = enrolling
-  if (waiting !== null && auth.factors.secondFactor === null) {
-    throw new AuthError('unavailable', {
-      cause: new Error('another process requires a second factor: set the option secondFactor in all processes')
-    })
-  }
+  // Another process requires it.
+  if (waiting !== null) needed(auth.factors.secondFactor, 'secondFactor')
   const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const isSilent = response.ceremony === 'create'

@@ -11,10 +11,9 @@ import { failureOf } from '../pages/failure.js'
 import { type PageForm, form } from '../pages/form.js'
 import { type Content, type Html, html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
-import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
-import { waysOn } from './page.js'
+import { type View, waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
@@ -30,12 +29,8 @@ export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
 }
 
 /** What the page of a link is made of. */
-export interface LinkView {
-  readonly request: FastifyRequest
-  readonly texts: Texts
+export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   readonly token: string
-  /** What the fields of the form had that failed, so that the user need not type them again. */
-  readonly typed: Readonly<Record<string, unknown>>
   /** Makes a form that sends the token. */
   readonly form: (
     submit: string, fields: Content, more?: Pick<PageForm, 'look'> & { hidden?: { not_me: string } }

@@ -148,7 +148,7 @@ export function filledIn (field: string | undefined): string | undefined {
 }
 
 /** Whether a checkbox is checked: forms send `on` or a value of the page, and nothing otherwise. */
-export function isChecked (field: boolean | string | undefined): boolean {
+export function isChecked (field: unknown): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
 

@@ -8,7 +8,6 @@ import { filled } from '../../pages/texts.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
-import { isChecked } from '../../web/schema-parts.js'
 
 /** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
@@ -64,9 +63,4 @@ export function nameOf ({ userId, claims: { name, email } }: Principal): string 
 /** What the user typed into a text field of the form that failed. */
 export function textIn (value: unknown): string | null {
   return typeof value === 'string' ? value : null
-}
-
-/** Whether a checkbox of the form that failed was checked. */
-export function checkedIn (value: unknown): boolean {
-  return isChecked(textIn(value) ?? undefined)
 }
