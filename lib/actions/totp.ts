@@ -5,7 +5,6 @@ import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
-import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
@@ -20,7 +19,7 @@ import { type Form, type FormAnswer, form } from '../web/form.js'
 import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../web/schema-parts.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
-  sendMailCode
+  requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
 /** An authenticator app before its first code. The secret is sealed for the id of the factor. */
@@ -41,7 +40,6 @@ const recoveryCodes = objectOf('The recovery codes: no other answer contains the
   recoveryCodes: { type: 'array', items: { type: 'string' } }
 })
 
-/** Begins to set up an authenticator app. */
 export const beginTotp = form({
   path: '/local/totp/enroll',
   when: hasSecondFactor,
@@ -118,7 +116,7 @@ export const removeTotp = form({
   fields: {},
   refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
 }, async (auth, { request, outbox }) => {
-  const { user, record } = await recent(auth, request, { factor: true })
+  const { user, record } = await requireRecentFactor(auth, request)
   const { factors: kinds = [] } = user
   if (!kinds.includes('totp')) {
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
@@ -129,7 +127,6 @@ export const removeTotp = form({
   outbox.notice('factor-removed', user)
 })
 
-/** Replaces the recovery codes of the signed-in user. */
 export const renewRecoveryCodes = form({
   path: '/local/recovery-codes',
   when: hasSecondFactor,
@@ -141,7 +138,7 @@ export const renewRecoveryCodes = form({
   refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
 }, async (auth, form) => {
   const { request } = form
-  const { user, record } = await recent(auth, request, { factor: true })
+  const { user, record } = await requireRecentFactor(auth, request)
   if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
   await changeFactors(auth, request, record, factors => [
@@ -173,7 +170,6 @@ async function newApp (auth: AuthContext, { email, name, userId }: User, secret:
   return { uri, secret, svg: await qrSvg(uri) }
 }
 
-/** Answers with recovery codes: browsers get a page that shows them. */
 function shown (
   auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
 ): FormAnswer {

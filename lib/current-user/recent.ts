@@ -30,21 +30,13 @@ const CLOCK_TOLERANCE_MS = 5000
 
 /**
  * Returns the signed-in user if they have authenticated recently: for what an open session alone
- * must not change.
+ * must not change. By one of their factors where they have an authenticator app, or the application
+ * requires it.
  *
- * @param how `factor`: by one of their factors, if they have any; otherwise only where the user has
- *   an authenticator app, or the application requires it
  * @throws AuthError `unauthenticated`, `reauthenticate`; what the application's rule throws
  */
-export async function recent (
-  auth: AuthContext, request: FastifyRequest, { factor = false }: { factor?: boolean } = {}
-): Promise<CurrentUser> {
+export async function recent (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
   const present = await current(auth, request)
-  if (factor) {
-    assertCanAsk(auth, present.user)
-    assertFactorRecent(auth, present)
-    return present
-  }
   await assertUserRecent(auth, present)
   return present
 }
