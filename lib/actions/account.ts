@@ -10,7 +10,6 @@ import { endOtherSessions, signOut } from '../sign-in/sign-out.js'
 import { form } from '../web/form.js'
 import { UNPROVEN, presentPassword } from '../web/password-forms.js'
 
-/** Deletes the signed-in user and signs them out. */
 export const deleteAccount = form({
   path: '/local/delete-account',
   when: auth => hasMails(auth, 'deleteAccount'),
@@ -46,7 +45,6 @@ export const rename = form({
   await refreshPrincipal(auth, request)
 })
 
-/** Removes a sign-in method of the signed-in user, who must have authenticated recently. */
 export const removeMethod = form({
   path: '/pages/unlink',
   summary: 'Remove a sign-in method of the signed-in user',

@@ -168,7 +168,6 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-/** Sends the link that confirms the address of the signed-in user. */
 async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)

@@ -97,7 +97,6 @@ const FORM_POST = {
   onRequest: refuseForeignResource
 } as const
 
-/** The routes of each external provider. */
 export const EXTERNAL_ACTS: readonly Act[] = [{
   when: ({ providers }) => providers.length > 0,
   mount (mounting) {
@@ -245,7 +244,6 @@ interface Callback {
   provider: ExternalProvider
   parameters: URLSearchParams
   pending: PendingSignIn
-  /** Null for an application that sends no mails. */
   outbox: Outbox | null
 }
 
@@ -260,7 +258,6 @@ async function pendingSignIn (
   return pending
 }
 
-/** Finishes what was started: authorization response, token request, identity, user, session. */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)

@@ -39,7 +39,6 @@ export interface PendingMailSignIn extends ProvenMailbox {
   readonly next: string | null
 }
 
-/** How many codes one mail takes. */
 const MAX_ATTEMPTS = 5
 
 /** How many codes an address takes, in all browsers together, and within how many milliseconds. */
@@ -220,7 +219,6 @@ async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 
-/** Returns how many more codes an address takes now. */
 async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
   const since = (window: number) => entriesOf(auth).count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
   const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))

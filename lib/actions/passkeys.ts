@@ -48,7 +48,6 @@ const left = objectOf(LEFT, {
 /** What a response may be refused with once it is counted. */
 const COUNTED = ['rate_limited', 'busy'] as const
 
-/** Begins a ceremony: makes a challenge for this session and this purpose. */
 export const beginCeremony = form({
   path: '/local/passkeys/options',
   when: hasPasskeys,
@@ -76,7 +75,6 @@ export const beginCeremony = form({
   return { status: 200, body: options }
 })
 
-/** Adds a passkey to an account; completes the sign-in that waits for it. */
 export const registerPasskey = form({
   path: '/local/passkeys/register',
   when: hasPasskeys,
@@ -150,7 +148,6 @@ export const signInByPasskey = form({
   }))
 })
 
-/** Renames a passkey of the signed-in user. */
 export const renamePasskey = form({
   path: '/local/passkeys/rename',
   when: hasPasskeys,
@@ -214,7 +211,6 @@ export const removePasskey = form({
   return { status: 200, body: { userId: uuidToBase64url(userId), accepted: others.map(({ id }) => id) } }
 })
 
-/** The script of pages with passkeys. */
 export const passkeyScript: Act = {
   when: hasPasskeys,
   mount ({ scope }) {
@@ -266,7 +262,6 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
   return user
 }
 
-/** Checks the code that was mailed, and counts the attempt for the user. */
 async function spendMailAttempt (
   auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
 ): Promise<void> {

@@ -80,7 +80,6 @@ export const reauthenticate = form({
   isSignInAttempt: true
 }, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
 
-/** Changes the password of the signed-in user. All other sessions of the user end. */
 export const changePassword = form({
   path: '/local/change-password',
   when: auth => hasMails(auth, 'changePassword'),

@@ -46,7 +46,6 @@ const sessionSchema = operation({
   refuses: ['unavailable']
 })
 
-/** Tells a front end who is signed in, and how users may sign in. */
 export const readSession: Act = {
   when: () => true,
   mount ({ scope, auth }) {

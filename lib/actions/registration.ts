@@ -57,7 +57,6 @@ export const register = form({
   return signedInAs(principal, 201)
 })
 
-/** Creates a user who signs in once the link in a mail has confirmed their address. */
 export const registerUnconfirmed = form({
   ...route,
   when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
@@ -71,7 +70,6 @@ export const registerUnconfirmed = form({
   return ACCEPTED
 })
 
-/** As the form sends it. */
 interface Registration {
   readonly email: string
   readonly password: string

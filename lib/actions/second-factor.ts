@@ -24,7 +24,6 @@ const withCodesLeft = {
   }
 } as const
 
-/** Finishes a sign-in that waits, by a code or a passkey. */
 export const finishSignIn = form({
   path: '/local/second-factor',
   // A sign-in that waits is sealed.
@@ -51,7 +50,6 @@ export const finishSignIn = form({
   }
 })
 
-/** Authenticates the signed-in user again, where they may have factors. */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
   summary: 'Authenticate the signed-in user again',
@@ -76,7 +74,6 @@ export const reauthenticate = form({
   } else throw invalidRequest('The form has nothing to authenticate the user by.')
 })
 
-/** Authenticates the user of a sign-in that waits, by what the form has. */
 async function finish (
   auth: AuthContext, form: Form<{ code?: string, response?: unknown }>
 ): Promise<SecondFactorSignIn> {

@@ -29,7 +29,6 @@ const route = {
   needsElapsedTime: true
 } as const
 
-/** Ends the session of a request, or all sessions of its user. */
 const logout = form({ path: '/logout', ...route }, endSessions)
 
 /** The same, below the path of the local identity provider. */

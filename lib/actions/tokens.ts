@@ -56,7 +56,6 @@ const jwksSchema = operation({
   refuses: ['unavailable']
 })
 
-/** Issues a token for the signed-in user. */
 const issue: Act = {
   when: hasLocal,
   mount ({ scope, auth }) {
@@ -88,5 +87,4 @@ const publishKeys: Act = {
   }
 }
 
-/** What issues and verifies tokens, in the order of the document. */
 export const TOKEN_ACTS: readonly Act[] = [issue, verify, publishKeys]

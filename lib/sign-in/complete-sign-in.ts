@@ -21,7 +21,6 @@ export interface AuthenticatedUser extends UserOfIdentity {
   tokens: ProviderTokens | null
   /** What a signed ID token says about how they authenticated there; absent without one. */
   signed?: AuthenticationContext | undefined
-  /** Whether they asked to be remembered. */
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null

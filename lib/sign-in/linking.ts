@@ -24,7 +24,6 @@ export interface UserOfIdentity {
   held: 'sign-in' | 'link' | 'mail' | null
 }
 
-/** The number of attempts when other sign-ins of the same user interfere. */
 const MAX_ATTEMPTS = 10
 
 /**

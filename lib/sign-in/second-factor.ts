@@ -21,7 +21,6 @@ import { type FactorForm, readCode, spendCode } from './factor-codes.js'
  */
 export interface PendingSecondFactor
   extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'kept'>, FoundUser {
-  /** The first factor. */
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
@@ -41,7 +40,6 @@ interface SealedSignIn {
   readonly sealed: string
 }
 
-/** How many codes and passkeys one sign-in takes. */
 const MAX_ATTEMPTS = 5
 
 /**
@@ -129,7 +127,6 @@ export async function attemptSignIn (auth: AuthContext, request: FastifyRequest)
 /** A sign-in that a second factor has completed. */
 export interface SecondFactorSignIn {
   principal: Principal
-  /** The user as they are now. */
   user: User
   /** After a recovery code; null after another factor. */
   recoveryCodesLeft: number | null

@@ -9,7 +9,6 @@ export interface Act {
   readonly mount: (mounting: Mounting) => void | Promise<void>
 }
 
-/** What acts are mounted in. */
 export interface Mounting {
   /** The encapsulated context of the routes. */
   readonly scope: FastifyInstance
@@ -23,7 +22,6 @@ export type FailurePage = (
   request: FastifyRequest, reply: FastifyReply, error: AuthError, query: URLSearchParams
 ) => Promise<FastifyReply>
 
-/** Mounts acts in their order. */
 export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts: readonly Act[]): Promise<void> {
   const mounting = { scope, auth, failurePages: new Map() }
   for (const act of acts) if (act.when(auth)) await act.mount(mounting)

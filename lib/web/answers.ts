@@ -9,7 +9,6 @@ import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 
-/** How a failure is answered. */
 export interface FailureAnswer {
   /** A path that can show the error; null for scripts: a redirect would look like a success. */
   page: string | null
@@ -104,7 +103,6 @@ function originsOf ({ headers: { origin, referer }, protocol, host }: FastifyReq
 export interface AuthenticationStep {
   /** Further members of the JSON body. */
   details: Readonly<Record<string, unknown>>
-  /** The page for browsers; null for none. */
   page: string | null
 }
 

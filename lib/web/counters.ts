@@ -95,7 +95,6 @@ function counterIn (counts: AttemptCounter): Counter {
   }
 }
 
-/** Counts by @fastify/rate-limit, in its memory or a store. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
   return rules => {

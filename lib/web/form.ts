@@ -61,7 +61,6 @@ export interface Form<Fields> {
   readonly passwords: Passwords
 }
 
-/** The answer of a form. */
 export interface FormAnswer {
   /** The status and the body for JSON clients. */
   readonly status: number
@@ -95,7 +94,6 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
 /** What a form does; without an answer, 204. */
 type Run<Fields> = (auth: AuthContext, form: Form<Fields>) => Promise<FormAnswer | void>
 
-/** Makes an act of a form: what it looks like, and what it does. */
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
   route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
 ): Act {
@@ -159,7 +157,6 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
   }
 }
 
-/** Answers JSON clients with the status and the body, and browsers with a page. */
 function send (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
   { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
@@ -220,7 +217,6 @@ function schemaOf ({
   }
 }
 
-/** A success without content. */
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */

@@ -13,7 +13,6 @@ export type Limit = (request: FastifyRequest) => Promise<void>
 /** The limits that count a request as it is. */
 export type LimitName = Exclude<Limited, 'account' | 'login'> | 'mailOrCode' | 'newEmail'
 
-/** The limits of the routes, by name. */
 export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   /**
    * Counts a sign-in by password, for the address and for the account, and looks up what it is
@@ -24,7 +23,6 @@ export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
 }
 
-/** A sign-in by password. */
 interface SignInAttempt extends Attempt {
   /** The e-mail in canonical form; null for a value that is not an e-mail. */
   readonly email: string | null

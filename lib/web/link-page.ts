@@ -28,7 +28,6 @@ export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
   readonly open: (auth: AuthContext, view: LinkView) => Promise<Page>
 }
 
-/** What the page of a link is made of. */
 export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   readonly token: string
   /** Makes a form that sends the token. */
@@ -64,7 +63,6 @@ const STEPS: Readonly<Record<LinkMailKind, readonly [ask: keyof ApplicationPages
   'sign-in': ['login']
 }
 
-/** Answers a failure: an error handler of routes. */
 type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 /** Mounts the page behind the links of a kind; returns what answers failures of its form there. */

@@ -33,7 +33,6 @@ export interface MailLimits {
 
 export type MailLimitName = Exclude<keyof MailLimits, 'interval'>
 
-/** The limit of each kind of link. */
 export const LINK_LIMITS: Readonly<Record<LinkMailKind, MailLimitName>> = {
   register: 'owner',
   'reset-password': 'owner',

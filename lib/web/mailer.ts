@@ -24,12 +24,10 @@ const CLOSE_MS = 10_000
 /** The longest header that a mail repeats. */
 const MAX_HEADER = 256
 
-/** The event of the lines in the log. */
 const EVENT = 'fastify-svc-auth.mail'
 
 const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
 
-/** A mail, as the log shows it. */
 interface MailInfo {
   readonly kind: Mail['kind']
   /** Null without a request. */
@@ -40,7 +38,6 @@ interface MailInfo {
 /** The application caused the mail. */
 const NO_REQUEST: MailOrigin = { requestId: null, ip: null, userAgent: null, language: null }
 
-/** Why a mail is not sent. */
 type Unsent = NoMail | 'unconfirmed' | 'closing'
 
 /**
@@ -69,7 +66,6 @@ export class Mailer {
     return this.#limits.interval
   }
 
-  /** Whether unknown addresses get a mail. */
   get answersUnknown (): boolean {
     return this.#mail.choices.unknownAddress
   }

@@ -12,7 +12,6 @@ import { recordFailure } from './answers.js'
 import { takeNotice } from './notices.js'
 import { operation, operationIdOf, redirect } from './schema-parts.js'
 
-/** What a page is made of. */
 export interface View {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -126,7 +125,6 @@ export function targetsOf (
   return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
 }
 
-/** Redirects a request for a page to another one. */
 export function redirected (reply: FastifyReply, path: string): null {
   reply.header('Cache-Control', 'no-store').redirect(path, 302)
   return null

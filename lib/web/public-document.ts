@@ -10,7 +10,6 @@ export interface PublicDocument extends Pick<Operation, 'summary' | 'description
   maxAge?: number
 }
 
-/** Mounts a document at a path of the scope. */
 export function mountDocument (
   scope: FastifyInstance, path: string, { members, maxAge, ...described }: PublicDocument,
   read: (reply: FastifyReply) => object

@@ -81,10 +81,8 @@ export const signedIn = {
   headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
 } as const
 
-/** The answer of a request after which a mail is sent, if one is due. */
 export const accepted = { type: 'null', description: 'Accepted: a mail follows if one is due' } as const
 
-/** The answer of a success without content. */
 export const done = { type: 'null', description: 'Done' } as const
 
 export const redirect = {
@@ -100,9 +98,7 @@ export interface Operation {
   operationId: string
   /** Whether the request must be that of a signed-in user. */
   user: keyof typeof SECURITY
-  /** The answers by status, besides failures. */
   answers: Readonly<Record<number, object>>
-  /** Its error codes. */
   refuses?: readonly AuthErrorCode[]
 }
 

@@ -81,7 +81,6 @@ function constant (schema: object): object {
   return first
 }
 
-/** Checks the requests to the routes of a scope before their handlers run. */
 export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('onRequest', async request => {
     if (isWithoutSession(request)) return

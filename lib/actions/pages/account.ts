@@ -15,19 +15,16 @@ import {
   hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn
 } from './parts.js'
 
-/** What the rows of the page show. */
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
   readonly hasPassword: boolean
   /** Makes a row, which is open if its form has failed. */
   readonly rowOf: (name: string, shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
-  /** Where the forms of a row go. */
   readonly targets: (row: string, after?: { done?: 'sent', open?: string }) => Targets
   /** Where the forms go that sign the user out. */
   readonly left: Targets
 }
 
-/** The page on which the signed-in user sees and changes their account. */
 export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts, typed, opened }) => {
   const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)

@@ -14,18 +14,14 @@ import { maySendMailCode } from '../enrolment.js'
 import { pathOfPage, signInPath, textIn } from './parts.js'
 import { enrolPage } from './totp.js'
 
-/** What the parts of the page show. */
 interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
-  /** Those of the user. */
   readonly own: readonly UserFactor[]
-  /** Where forms go after a change. */
   readonly saved: Targets
   /** How the button looks that sets up the first factor. */
   readonly look: 'primary' | 'quiet'
 }
 
-/** The page on which the signed-in user sees and changes their factors. */
 export const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, typed, next, isLost } = view
   const { common, factors, confirm } = texts
@@ -60,7 +56,6 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
   }
 })
 
-/** Lists apps and passkeys: what each is, what is known of it, and what the user can do with it. */
 function listSection (view: FactorsView): Content {
   const { auth, texts: { factors }, own, saved, look } = view
   const listed = own.filter(({ kind }) => kind !== 'recovery')

@@ -1,4 +1,3 @@
-/** What several pages have in common. */
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
 import { withQuery } from '../../http/redirects.js'
@@ -46,7 +45,6 @@ export function providerLinks (
     ))
 }
 
-/** Whether a page with links to providers has pictures. */
 export function hasIcons ({ providers }: AuthContext): boolean {
   return providers.some(({ icon }) => icon !== undefined)
 }
@@ -55,7 +53,6 @@ function providerOf ({ providers }: AuthContext, name: string): ExternalProvider
   return providers.find(provider => provider.name === name)
 }
 
-/** How a user is called. */
 export function nameOf ({ userId, claims: { name, email } }: Principal): string {
   return name ?? email ?? userId
 }

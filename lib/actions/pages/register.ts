@@ -6,7 +6,6 @@ import { page, targetsOf } from '../../web/page.js'
 import { isChecked } from '../../web/schema-parts.js'
 import { pathOfPage, signInPath, textIn } from './parts.js'
 
-/** The page on which users register. */
 export const register = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
   const { request, texts, next, typed } = view
   const { common, titles, register, forgotPassword } = texts

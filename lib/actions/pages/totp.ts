@@ -12,7 +12,6 @@ import { type Targets, type View, page, redirected, targetsOf } from '../../web/
 import { type EnrollingUser, isCodeMailed } from '../enrolment.js'
 import { pendingTotp } from '../totp.js'
 
-/** How a user sets up a factor. */
 interface SetUp {
   readonly targets: Targets
   /** Whether the user has to enter a code that is sent by e-mail, too. */
@@ -21,7 +20,6 @@ interface SetUp {
   readonly back: string | null
 }
 
-/** The page on which a user sets up an authenticator app. */
 export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
