@@ -51,16 +51,19 @@ const loginQuery = {
   }
 } as const
 
+/** Refusals of both routes. */
+const REFUSALS = [
+  'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
+  'provider_error', 'provider_unavailable', 'unavailable'
+] as const
+
 const loginSchema = (provider: string) => ({
   ...operation({
     summary: `Start a sign-in at ${provider}`,
     operationId: operationIdOf(`${provider}/login`),
     user: 'signed-in-or-not',
     answers: { 302: redirect },
-    refuses: [
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
-      'provider_error', 'provider_unavailable', 'unavailable'
-    ]
+    refuses: REFUSALS
   }),
   querystring: loginQuery
 })
@@ -72,11 +75,7 @@ const callbackSchema = (provider: string) => ({
     operationId: operationIdOf(`${provider}/callback`),
     user: 'signed-in',
     answers: { 302: redirect },
-    refuses: [
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
-      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable',
-      'unavailable'
-    ]
+    refuses: [...REFUSALS, 'access_denied', 'blocked', 'account_exists', 'already_linked']
   }),
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
 })
@@ -277,10 +276,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
  * signed in. An attacker could have started it and planted its session in the user's browser.
  */
 async function assertSameUser (
-  auth: AuthContext,
-  request: FastifyRequest,
-  { startedBy }: PendingSignIn,
-  { provider, subject }: ProviderIdentity
+  auth: AuthContext, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const present = principalOf(request)?.userId ?? null
   if (present === null || present === startedBy) return

@@ -21,10 +21,7 @@ const route = {
     password: newPassword,
     name: { type: 'string', maxLength: 1000, description: 'A display name' },
     role: { type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it' },
-    email_verified: {
-      ...checkbox,
-      description: 'A checkbox: an initial claim, if the application allows it'
-    },
+    email_verified: { ...checkbox, description: 'A checkbox: an initial claim, if the application allows it' },
     remember
   },
   required: ['email', 'password'],

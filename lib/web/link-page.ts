@@ -63,12 +63,10 @@ const STEPS: Readonly<Record<LinkMailKind, readonly [ask: keyof ApplicationPages
   'sign-in': ['login']
 }
 
-type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
-
 /** Mounts the page behind the links of a kind; returns what answers failures of its form there. */
 export function mountLinkPage (
   scope: FastifyInstance, auth: AuthContext, { kind, summary, user, customPage: option, open }: LinkPage
-): LinkFailure {
+) {
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])

@@ -126,6 +126,6 @@ export function targetsOf (
 }
 
 export function redirected (reply: FastifyReply, path: string): null {
-  reply.header('Cache-Control', 'no-store').redirect(path, 302)
+  reply.redirect(path, 302)
   return null
 }

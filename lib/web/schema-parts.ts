@@ -128,14 +128,11 @@ function refusals (codes: readonly AuthErrorCode[]) {
   }
 }
 
-const RETRY_AFTER = {
-  'Retry-After': { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' }
-} as const
-
 function refusal (codes: readonly AuthErrorCode[]) {
   const description = codes.map(code => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n')
   const saysWhen = codes.some(code => code === 'rate_limited' || code === 'busy')
-  return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
+  const retryAfter = { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' }
+  return { ...error, description, ...(saysWhen && { headers: { 'Retry-After': retryAfter } }) }
 }
 
 /** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
