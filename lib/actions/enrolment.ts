@@ -85,7 +85,6 @@ export async function enrollingUser (
   return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
 }
 
-/** A factor that a user adds, and what adding it proved. */
 type FactorAddition = Omit<FactorChange, 'generation'> & {
   proof: Proof & { method: 'totp' | 'passkey' }
   /** Whether the browser added it by itself, which proves nothing of the user. */

@@ -27,7 +27,6 @@ import { ACCEPTED, type Form, form } from '../web/form.js'
 import { email } from '../web/password-forms.js'
 import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 
-/** A sign-in by mail that waits in the session that asked for it. */
 export interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */
   readonly id: string

@@ -253,7 +253,6 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-/** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */
 async function provingUser (auth: AuthContext, request: FastifyRequest): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}

@@ -125,7 +125,6 @@ export const setFirstPassword = form({
   if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
 })
 
-/** What users with a password do, with mails or without. */
 export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, login, reauthenticate]
 
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */

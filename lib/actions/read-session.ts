@@ -1,6 +1,4 @@
-import {
-  type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
-} from '../context.js'
+import { type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasskeys, hasPasswords } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { authenticationOf } from '../session/record.js'
 import type { Act } from '../web/act.js'

@@ -31,7 +31,6 @@ const route = {
 
 const logout = form({ path: '/logout', ...route }, endSessions)
 
-/** The same, below the path of the local identity provider. */
 const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
 
 /**

@@ -271,9 +271,7 @@ export class Auth extends Authorization {
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
-  protected override async sessionsEnded (
-    userId: string, source: AuditSource, except?: FastifyRequest
-  ): Promise<void> {
+  protected override async sessionsEnded (userId: string, source: AuditSource, except?: FastifyRequest): Promise<void> {
     if (except !== undefined) return endOtherSessions(this.#auth, except, userId, source)
     announceRevoke(this.channel, userId, { ...source, log: this.#log })
   }

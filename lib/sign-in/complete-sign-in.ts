@@ -42,10 +42,7 @@ export interface AuthenticatedUser extends UserOfIdentity {
  * `invalid_state` when the user has changed or signed out meanwhile
  */
 export async function completeSignIn (
-  auth: AuthContext,
-  request: FastifyRequest,
-  given: Omit<AuthenticatedUser, 'method'>,
-  proofs: readonly Proof[]
+  auth: AuthContext, request: FastifyRequest, given: Omit<AuthenticatedUser, 'method'>, proofs: readonly Proof[]
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
   const authenticated = { ...given, user: await writeHeld(auth, request, given) }

@@ -124,7 +124,7 @@ export async function linkIdentity (
   accounts: Accounts,
   { userId, generation }: Pick<User, 'userId' | 'generation'>,
   identity: ProviderIdentity,
-  outbox: Outbox | null = null
+  outbox: Outbox | null
 ): Promise<User | null> {
   const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked

@@ -124,7 +124,6 @@ export async function attemptSignIn (auth: AuthContext, request: FastifyRequest)
   return opened(auth, request, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
-/** A sign-in that a second factor has completed. */
 export interface SecondFactorSignIn {
   principal: Principal
   user: User

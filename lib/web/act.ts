@@ -10,7 +10,6 @@ export interface Act {
 }
 
 export interface Mounting {
-  /** The encapsulated context of the routes. */
   readonly scope: FastifyInstance
   readonly auth: AuthContext
   /** The pages of the plugin that show the failures of their forms, by their paths. */

@@ -23,10 +23,7 @@ export interface FailureAnswer {
  * client, or a browser without a page, gets the status and a JSON body.
  */
 export function answerFailure (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  failure: unknown,
-  { page, step = null, signInAt }: FailureAnswer
+  request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, step = null, signInAt }: FailureAnswer
 ): FastifyReply {
   const refusal = recordFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
@@ -101,7 +98,6 @@ function originsOf ({ headers: { origin, referer }, protocol, host }: FastifyReq
 
 /** How a user goes on who lacks an authentication. */
 export interface AuthenticationStep {
-  /** Further members of the JSON body. */
   details: Readonly<Record<string, unknown>>
   page: string | null
 }

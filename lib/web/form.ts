@@ -78,7 +78,6 @@ export interface FormAnswer {
 export const ACCEPTED: FormAnswer = { status: 202 }
 export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
 
-/** A user is signed in. */
 export function signedInAs (principal: Principal, status = 200): FormAnswer {
   return { status, body: principal }
 }

@@ -10,7 +10,6 @@ import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 /** Counts a request, and refuses it with `rate_limited` beyond the limit. */
 export type Limit = (request: FastifyRequest) => Promise<void>
 
-/** The limits that count a request as it is. */
 export type LimitName = Exclude<Limited, 'account' | 'login'> | 'mailOrCode' | 'newEmail'
 
 export type RateLimits = Readonly<Record<LimitName, Limit>> & {
@@ -85,9 +84,7 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
 
 /** The rules that count by the client's address, and by the network that it is in. */
 function byAddress<Counted extends Attempt> (
-  options: ResolvedRateLimits | null,
-  name: Limited,
-  partOf: (attempt: Counted) => string = () => ''
+  options: ResolvedRateLimits | null, name: Limited, partOf: (attempt: Counted) => string = () => ''
 ): Array<Rule<Counted>> {
   if (options === null) return []
   const { timeWindow, network, [name]: max } = options

@@ -15,7 +15,6 @@ import { type CountedMail, LINK_LIMITS, type MailLimitName, type MailLimits } fr
 /** How many mails are sent at a time, and how many wait. */
 const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
 
-/** How long sending a mail may take. */
 const SEND_MS = 30_000
 
 /** How long the mails under way may take, all together, when the application closes. */
@@ -61,7 +60,6 @@ export class Mailer {
     this.#limits = limits
   }
 
-  /** As {@link MailLimits.interval}. */
   get interval (): number {
     return this.#limits.interval
   }

@@ -40,8 +40,7 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance,
-  { pages, site }: AuthContext
+  scope: FastifyInstance, { pages, site }: AuthContext
 ): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)

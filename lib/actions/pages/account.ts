@@ -11,9 +11,7 @@ import { dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, type View, page, redirected } from '../../web/page.js'
-import {
-  hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn
-} from './parts.js'
+import { hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn } from './parts.js'
 
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext

@@ -80,7 +80,6 @@ function passkeyPart (
   return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
 }
 
-/** How a user sets up the factor that a sign-in waits for, or one of their choice. */
 export function setUpOf (
   auth: AuthContext, { request, next }: View, { waiting, asksMailCode }: Pick<EnrollingUser, 'waiting' | 'asksMailCode'>
 ): SetUp {
