@@ -18,7 +18,7 @@ import { pathOf } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
 import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../web/schema-parts.js'
 import {
-  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
+  MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
   requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
@@ -150,9 +150,7 @@ export const renewRecoveryCodes = form({
 })
 
 /** Returns who sets up an app, and what the app is given; `app` is null before that has begun. */
-export async function pendingTotp (
-  auth: AuthContext, request: FastifyRequest, isLost: boolean
-): Promise<{ enrolling: EnrollingUser, app: NewApp | null }> {
+export async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: boolean) {
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user } = enrolling
   const pending = await findEntry<PendingTotp>(request, ENROLMENT)
@@ -162,9 +160,7 @@ export async function pendingTotp (
 }
 
 /** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
-type NewApp = Readonly<Record<'uri' | 'secret', string> & Record<'svg', string | null>>
-
-async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string): Promise<NewApp> {
+async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
   const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }

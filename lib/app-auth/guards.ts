@@ -256,10 +256,7 @@ async function passes (guard: Guard, request: AnyRequest, reply: AnyReply): Prom
   }
 }
 
-/**
- * Whether an error is a refusal. Guards of the application may throw other errors, such as those of
- * http-errors.
- */
+/** Guards of the application may throw refusals of other libraries, such as http-errors. */
 function isRefusal (error: unknown): boolean {
   const { statusCode }: { statusCode?: unknown } = Object(error)
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500

@@ -46,8 +46,11 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     return request => count({ request })
   }
   const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
-  const limitUser = (name: string, allowed: Allowance | null): Limit => limitedRequest(
-    allowed === null ? [] : [{ ...allowed, keyOf: attempt => `svc-auth-${name}:${userIn(attempt)}` }])
+  const limitUser = (name: string, allowed: Allowance | null): Limit => {
+    // Requests without a user count as one: they are refused.
+    const keyOf = ({ request }: Attempt): string => `svc-auth-${name}:${principalOf(request)?.userId ?? ''}`
+    return limitedRequest(allowed === null ? [] : [{ ...allowed, keyOf }])
+  }
 
   const perUser = options && { max: options.reauthenticate, timeWindow: options.timeWindow }
   const account = byAddress<SignInAttempt>(options, 'account', ({ email }) => ` ${email}`)
@@ -59,7 +62,8 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
   return {
     async login (request, lookUp) {
       let found
-      await login({ request, email: emailIn(request) }, () => {
+      // Values that are not e-mails count as one.
+      await login({ request, email: canonicalEmail(String(Object(request.body).email)) }, () => {
         found = lookUp()
         // Not heard when the attempt is refused.
         found.catch(() => {})
@@ -120,15 +124,4 @@ function prefixOf ({ ip }: FastifyRequest, bits: number): string {
   const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
   const address = bracketed ?? plain ?? ip
   return isIP(address) === 0 ? 'unknown' : normalizeIP(address, bits)
-}
-
-/** The signed-in user. Requests without one count as one: they are refused. */
-function userIn ({ request }: Attempt): string {
-  return principalOf(request)?.userId ?? ''
-}
-
-/** The e-mail in the form of a request. Values that are not e-mails count as one. */
-function emailIn (request: FastifyRequest): string | null {
-  const { email }: { email?: unknown } = Object(request.body)
-  return canonicalEmail(String(email))
 }

@@ -53,11 +53,7 @@ const byUser = countedBy('mails', ({ userId }) => String(userId))
 const byClientAndMailbox = countedBy('mails', ({ request, to }) => `${addressOf(request)} ${to}`)
 const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}`)
 
-/**
- * Sets up the limits of mailboxes.
- *
- * @param counter null for no limits
- */
+/** @param counter null for no limits */
 export function setUpMailLimits (counter: Counter | null): MailLimits {
   const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
     const count = counter?.(rules)

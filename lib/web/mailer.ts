@@ -48,6 +48,10 @@ export class Mailer {
   readonly #mail: MailOptions
   readonly #base: URL
   readonly #limits: MailLimits
+  /** As {@link MailLimits.interval}. */
+  readonly interval: number
+  /** Whether unknown addresses get a mail. */
+  readonly answersUnknown: boolean
   readonly #queue = new FairQueue(LIMITS)
   readonly #underWay = new Map<MailInfo, Promise<void>>()
   readonly #closing = new AbortController()
@@ -58,14 +62,8 @@ export class Mailer {
     this.#mail = mail
     this.#base = base
     this.#limits = limits
-  }
-
-  get interval (): number {
-    return this.#limits.interval
-  }
-
-  get answersUnknown (): boolean {
-    return this.#mail.choices.unknownAddress
+    this.interval = limits.interval
+    this.answersUnknown = mail.choices.unknownAddress
   }
 
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {

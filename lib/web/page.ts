@@ -43,11 +43,7 @@ export interface Targets {
 /** Makes a page; null once the request was answered otherwise. */
 type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
-/**
- * Makes an act of a page, which shows the failures of its forms.
- *
- * @param route `path`: below the prefix; its last part names the page in the document
- */
+/** @param route `path`: below the prefix; its last part names the page in the document */
 export function page ({ path, when = () => true }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
   return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
@@ -114,11 +110,7 @@ export function waysOn (
   return links(...first, login, [site.publicPath('/'), common.home])
 }
 
-/**
- * Where the forms of a page lead: after a success to `next`, after a failure to the page itself.
- *
- * @param path as for {@link pathOf}
- */
+/** Where forms of a page lead: after a success to `next`, after a failure to the page itself. */
 export function targetsOf (
   auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
 ): Targets {

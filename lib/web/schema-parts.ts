@@ -119,10 +119,9 @@ export const undocumented = { hide: true, response: { '4xx': error } } as const
 
 /** Describes the error responses of a route by status, with their codes and sentences. */
 function refusals (codes: readonly AuthErrorCode[]) {
-  const statuses = new Set(codes.map(code => ERRORS[code][0]))
-  const codesOf = (status: number): AuthErrorCode[] => codes.filter(code => ERRORS[code][0] === status)
+  const byStatus = Object.entries(Object.groupBy(codes, code => ERRORS[code][0]))
   return {
-    ...Object.fromEntries(Array.from(statuses, status => [status, refusal(codesOf(status))])),
+    ...Object.fromEntries(byStatus.map(([status, codes]) => [status, refusal(codes)])),
     '4xx': { ...error, description: 'Another refusal, such as that of a body that is too large' },
     '5xx': { ...error, description: 'Another failure' }
   }

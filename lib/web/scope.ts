@@ -47,7 +47,9 @@ export async function setUpScope (
 
   const compilations: Array<() => unknown> = []
   scope.setValidatorCompiler(({ schema: given }) => {
-    const schema = constant(given)
+    const text = JSON.stringify(given)
+    const schema = schemas.get(text) ?? given
+    schemas.set(text, schema)
     compilations.push(() => AJV.compile(schema))
     return data => {
       const validate = AJV.compile(schema)
@@ -70,14 +72,6 @@ export async function setUpScope (
     page: pages.forError(request, Object(request.body).error_next)
   }))
   return compilations
-}
-
-/** Returns the first schema that had the same text. */
-function constant (schema: object): object {
-  const text = JSON.stringify(schema)
-  const first = schemas.get(text) ?? schema
-  schemas.set(text, first)
-  return first
 }
 
 export function checkRequests (scope: FastifyInstance, site: Site): void {
