@@ -51,7 +51,6 @@ const loginQuery = {
   }
 } as const
 
-/** Refusals of both routes. */
 const REFUSALS = [
   'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
   'provider_error', 'provider_unavailable', 'unavailable'
@@ -97,7 +96,6 @@ const FORM_POST = {
 } as const
 
 export const EXTERNAL_ACTS: readonly Act[] = [{
-  when: ({ providers }) => providers.length > 0,
   mount (mounting) {
     for (const provider of mounting.auth.providers) {
       mountLogin(mounting, provider)

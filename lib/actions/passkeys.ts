@@ -39,11 +39,11 @@ const name = { type: 'string', maxLength: 1000, description: 'At most 64 charact
 
 const added = objectOf('The passkey', { id: { type: 'string' }, name: { type: 'string' } })
 
-const LEFT = 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left'
-const left = objectOf(LEFT, {
-  userId: { type: 'string', description: 'The user handle, as base64url' },
-  accepted: { type: 'array', items: { type: 'string' } }
-})
+const left = objectOf(
+  'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left', {
+    userId: { type: 'string', description: 'The user handle, as base64url' },
+    accepted: { type: 'array', items: { type: 'string' } }
+  })
 
 /** What a response may be refused with once it is counted. */
 const COUNTED = ['rate_limited', 'busy'] as const

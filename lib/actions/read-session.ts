@@ -45,7 +45,6 @@ const sessionSchema = operation({
 })
 
 export const readSession: Act = {
-  when: () => true,
   mount ({ scope, auth }) {
     const offers = offersOf(auth)
     const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }

@@ -328,7 +328,9 @@ async function askToReauthenticate (
  *
  * @throws AuthError `unauthenticated` for other requests
  */
-async function askToSignIn ({ pages }: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<never> {
+async function askToSignIn (
+  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply
+): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
   if (isAnswered || !pages.redirect(request, reply, 'login')) throw new AuthError('unauthenticated')
   return new Promise(() => {})

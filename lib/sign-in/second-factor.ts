@@ -31,10 +31,7 @@ export interface PendingSecondFactor
   readonly asksMailCode: boolean
 }
 
-/**
- * Its one-time entry. It is sealed for the user, because a session store of the application is
- * trusted with nothing.
- */
+/** Sealed for the user, because a session store of the application is trusted with nothing. */
 interface SealedSignIn {
   readonly userId: string
   readonly sealed: string

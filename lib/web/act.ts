@@ -4,8 +4,8 @@ import type { AuthError } from '../errors.js'
 
 /** What users do: a form, a page or another route. */
 export interface Act {
-  /** Whether the options of the application ask for it. */
-  readonly when: (auth: AuthContext) => boolean
+  /** Whether the options of the application ask for it; default always. */
+  readonly when?: ((auth: AuthContext) => boolean) | undefined
   readonly mount: (mounting: Mounting) => void | Promise<void>
 }
 
@@ -23,7 +23,7 @@ export type FailurePage = (
 
 export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts: readonly Act[]): Promise<void> {
   const mounting = { scope, auth, failurePages: new Map() }
-  for (const act of acts) if (act.when(auth)) await act.mount(mounting)
+  for (const act of acts) if (act.when?.(auth) ?? true) await act.mount(mounting)
 }
 
 /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */

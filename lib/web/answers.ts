@@ -9,6 +9,7 @@ import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 
+/** How a failure is answered. */
 export interface FailureAnswer {
   /** A path that can show the error; null for scripts: a redirect would look like a success. */
   page: string | null

@@ -22,8 +22,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   extends Pick<Operation, 'summary' | 'description' | 'user'> {
   /** Below the prefix. */
   path: string
-  /** Whether the options of the application ask for it; default always. */
-  when?: (auth: AuthContext) => boolean
+  when?: Act['when']
   /** The name of the operation in the document; default after the path. */
   operationId?: string
   /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
@@ -96,8 +95,7 @@ type Run<Fields> = (auth: AuthContext, form: Form<Fields>) => Promise<FormAnswer
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
   route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
 ): Act {
-  const { when = () => true } = route
-  return { when, mount: async mounting => mountForm(mounting, route, run) }
+  return { when: route.when, mount: async mounting => mountForm(mounting, route, run) }
 }
 
 async function mountForm<Fields extends Properties, Required extends readonly string[]> (

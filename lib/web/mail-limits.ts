@@ -2,7 +2,6 @@ import type { LinkMailKind, Mail } from '../mails/mail.js'
 import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 import { addressOf } from './limits.js'
 
-/** A mail, as the limits of mailboxes count it. */
 export interface CountedMail extends Attempt {
   readonly kind: Mail['kind']
   /** The address in canonical form. */
@@ -25,7 +24,6 @@ export interface MailLimits {
   readonly asker: MailLimit
   /** Links that act for one account, which another user may have. */
   readonly account: MailLimit
-  /** Notices about a change of an account. */
   readonly notice: MailLimit
   /** How long who has asked for a mail gets no other one of its kind, in milliseconds. */
   readonly interval: number

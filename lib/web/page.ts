@@ -44,7 +44,7 @@ export interface Targets {
 type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
 /** @param route `path`: below the prefix; its last part names the page in the document */
-export function page ({ path, when = () => true }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
+export function page ({ path, when }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
   return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
 
