@@ -99,6 +99,11 @@ export class AuthError extends Error {
   }
 }
 
+/** @param message what is wrong with the request or the call */
+export function invalidRequest (message: string): AuthError {
+  return new AuthError('invalid_request', { message })
+}
+
 /**
  * Refuses a sign-in with a code of the application; thrown by the hooks `onSignIn` and `onLink`.
  * The browser is sent to the error page with `error=<code>`.

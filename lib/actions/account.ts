@@ -10,7 +10,6 @@ import { endOtherSessions, signOut } from '../sign-in/sign-out.js'
 import { form } from '../web/form.js'
 import { UNPROVEN, presentPassword } from '../web/password-forms.js'
 
-/** Deletes the signed-in user and signs them out. */
 export const deleteAccount = form({
   path: '/local/delete-account',
   when: auth => hasMails(auth, 'deleteAccount'),
@@ -34,7 +33,6 @@ export const deleteAccount = form({
 /** Changes the name of the signed-in user; an empty one removes it. */
 export const rename = form({
   path: '/pages/name',
-  when: ({ hasPages }) => hasPages,
   summary: 'Change the name of the signed-in user',
   user: 'signed-in',
   fields: { name: { type: 'string', maxLength: 1000, description: 'An empty one removes it' } },
@@ -47,10 +45,8 @@ export const rename = form({
   await refreshPrincipal(auth, request)
 })
 
-/** Removes a sign-in method of the signed-in user, who must have authenticated recently. */
 export const removeMethod = form({
   path: '/pages/unlink',
-  when: ({ hasPages }) => hasPages,
   summary: 'Remove a sign-in method of the signed-in user',
   description: 'The last authentication must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',

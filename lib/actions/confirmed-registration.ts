@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { digestOf } from '../base/digest.js'
 import { type AuthContext, hasMails, hasPasswords, needed } from '../context.js'
 import { checkedEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { assertUnused, isUsed } from '../mails/mail-links.js'
 import { checkbox, choice, nameField, newPasswordField, usernameField } from '../pages/form.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
 import { ACCEPTED, type Form, form, signedInAs } from '../web/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from '../web/password-forms.js'
-import { filledIn, remember, signedIn, token } from '../web/schema-parts.js'
-import { checkedIn, textIn } from './pages/parts.js'
+import { filledIn, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
+import { textIn } from './pages/parts.js'
 import { createAccount } from './registration.js'
 
 /**
@@ -63,7 +63,7 @@ export const registerConfirmed = form({
           nameField(common.optionalName, textIn(typed.name)),
           newPasswordField(common, common.password, minPasswordLength),
           roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
-          auth.remember !== null && checkbox('remember', common.remember, checkedIn(typed.remember))
+          auth.remember !== null && checkbox('remember', common.remember, isChecked(typed.remember))
         ])
       }
     }
@@ -74,12 +74,12 @@ export const registerConfirmed = form({
   if (token === undefined) {
     // Not ignored: users of a page that asks for a password here would believe that it is set.
     if (email === undefined || password !== undefined) {
-      throw invalid('A registration begins with the e-mail alone; the password goes with the token of the mail.')
+      throw invalidRequest('A registration begins with the e-mail alone; the password goes with the token of the mail.')
     }
     await sendLink(auth, form, checkedEmail(email))
     return ACCEPTED
   }
-  if (password === undefined) throw invalid('A registration needs a password beside the token of the mail.')
+  if (password === undefined) throw invalidRequest('A registration needs a password beside the token of the mail.')
 
   const link = await openRegistration(auth, token)
   const { accounts, kept: { entries } } = auth
@@ -123,8 +123,4 @@ async function openRegistration (
   const link = await needed(mailTokens, 'sendMail').verify('register', token)
   await assertUnused(kept, link)
   return { userId: link.userId, email: String(link.to) }
-}
-
-function invalid (message: string): AuthError {
-  return new AuthError('invalid_request', { message })
 }

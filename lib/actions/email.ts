@@ -4,7 +4,7 @@ import { type AuthContext, hasMails, needed } from '../context.js'
 import { currentPrincipal, refreshPrincipal } from '../current-user/current.js'
 import { assertIsUser, isSignedInAs, recentByPassword } from '../current-user/recent.js'
 import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { emailDigest } from '../mails/mail-tokens.js'
 import { field, passwordField, section, usernameField } from '../pages/form.js'
@@ -40,7 +40,7 @@ export const requestNewEmail = form({
   const { user, record: { generation } } = await recentByPassword(auth, form, current)
   const to = checkedEmail(email)
   if (!hasMailbox(user)) {
-    throw new AuthError('invalid_request', { message: 'This account has no e-mail address that could be changed.' })
+    throw invalidRequest('This account has no e-mail address that could be changed.')
   }
   await auth.limits.newEmail(request)
   outbox.link('change-email', { ...user, generation, to }, user)
@@ -109,7 +109,6 @@ export const confirmNewEmail = form({
  */
 export const verifyEmail = form({
   path: '/local/verify-email',
-  when: auth => hasMails(auth),
   summary: 'Confirm an address by the link in a mail, or ask for the link',
   description: 'With a token: confirms the address of the account, for its signed-in user or with its password; ' +
     'or, with `not_me` and the address, frees an address that another person registered. ' +
@@ -169,7 +168,6 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-/** Sends the link that confirms the address of the signed-in user. */
 async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)

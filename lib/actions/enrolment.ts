@@ -21,7 +21,6 @@ import {
 } from '../sign-in/second-factor.js'
 import { MAIL_CODE } from '../store/one-time-entries.js'
 
-/** A signed-in user who changes their factors. */
 interface FactorOwner {
   readonly user: User
   readonly record: SessionRecord
@@ -42,7 +41,7 @@ export const MAX_ATTEMPTS = 5
  * @param isLost whether the user says that they have lost all their passkeys
  */
 export async function requireRecentFactor (
-  auth: AuthContext, request: FastifyRequest, isLost: boolean
+  auth: AuthContext, request: FastifyRequest, isLost = false
 ): Promise<FactorOwner> {
   const { user, record } = await current(auth, request)
   assertCanAsk(auth, user)
@@ -86,7 +85,6 @@ export async function enrollingUser (
   return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
 }
 
-/** A factor that a user adds, and what adding it proved. */
 type FactorAddition = Omit<FactorChange, 'generation'> & {
   proof: Proof & { method: 'totp' | 'passkey' }
   /** Whether the browser added it by itself, which proves nothing of the user. */
@@ -132,7 +130,6 @@ export async function changeFactors (
   await renewSession(request, { ...record, generation: user.generation })
 }
 
-/** Refuses to remove the last factor of a user who needs one. */
 export async function assertNotRequired (auth: AuthContext, { principal }: SessionRecord): Promise<void> {
   if (!await isFactorRequiredOf(auth, principal)) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
@@ -146,12 +143,10 @@ export async function sendMailCode (auth: AuthContext, { request, outbox }: Fact
   outbox.code('enrolment', code, user)
 }
 
-/** Whether the code was mailed in this session. */
 export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
   return await findEntry(request, MAIL_CODE) !== null
 }
 
-/** Checks the code that was mailed: at most five times. */
 export async function assertMailCode (
   auth: AuthContext, request: FastifyRequest, userId: string, mailCode = ''
 ): Promise<void> {

@@ -4,7 +4,7 @@ import { audit } from '../audit.js'
 import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import { withParameter } from '../http/redirects.js'
 import type { SignedRequest } from '../http/signed-requests.js'
@@ -51,16 +51,18 @@ const loginQuery = {
   }
 } as const
 
+const REFUSALS = [
+  'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
+  'provider_error', 'provider_unavailable', 'unavailable'
+] as const
+
 const loginSchema = (provider: string) => ({
   ...operation({
     summary: `Start a sign-in at ${provider}`,
     operationId: operationIdOf(`${provider}/login`),
     user: 'signed-in-or-not',
     answers: { 302: redirect },
-    refuses: [
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
-      'provider_error', 'provider_unavailable', 'unavailable'
-    ]
+    refuses: REFUSALS
   }),
   querystring: loginQuery
 })
@@ -72,11 +74,7 @@ const callbackSchema = (provider: string) => ({
     operationId: operationIdOf(`${provider}/callback`),
     user: 'signed-in',
     answers: { 302: redirect },
-    refuses: [
-      'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'access_denied',
-      'blocked', 'account_exists', 'already_linked', 'rate_limited', 'provider_error', 'provider_unavailable',
-      'unavailable'
-    ]
+    refuses: [...REFUSALS, 'access_denied', 'blocked', 'account_exists', 'already_linked']
   }),
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
 })
@@ -94,12 +92,10 @@ const FORM_POST = {
   },
   config: WITHOUT_SESSION,
   bodyLimit: 16_384,
-  onRequest: refuseForeign
+  onRequest: refuseForeignResource
 } as const
 
-/** The routes of each external provider. */
 export const EXTERNAL_ACTS: readonly Act[] = [{
-  when: ({ providers }) => providers.length > 0,
   mount (mounting) {
     for (const provider of mounting.auth.providers) {
       mountLogin(mounting, provider)
@@ -116,7 +112,7 @@ function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): voi
     schema: loginSchema(name),
     // Fastify would answer HEAD with the GET handler, which starts a sign-in.
     exposeHeadRoute: false,
-    onRequest: [redirectToBaseUrl, refuseForeign, limits.start],
+    onRequest: [redirectToBaseUrl, refuseForeignResource, limits.start],
     errorHandler: async (error, request, reply) => fail(auth, name, { error, request, reply }, {
       startedOn: pages.ofStart(request, Object(request.query).error_next), next: null
     })
@@ -153,7 +149,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     schema: callbackSchema(name),
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
-    onRequest: [refuseForeign, limits.callback],
+    onRequest: [refuseForeignResource, limits.callback],
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
@@ -206,10 +202,6 @@ function withResponse (callback: string, body: Readonly<Record<string, string>>)
   return url
 }
 
-async function refuseForeign (request: FastifyRequest): Promise<void> {
-  refuseForeignResource(request)
-}
-
 /** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */
 function askedOf (
   auth: AuthContext,
@@ -219,9 +211,8 @@ function askedOf (
   const asked = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
   if (reauthenticate !== 'true') return asked
   if (provesAuthTime !== true) {
-    throw new AuthError('invalid_request', {
-      message: 'This provider does not prove when the user authenticated; reauthenticate by another method.'
-    })
+    throw invalidRequest(
+      'This provider does not prove when the user authenticated; reauthenticate by another method.')
   }
   return { ...asked, prompt: 'login', maxAge: 0 }
 }
@@ -250,7 +241,6 @@ interface Callback {
   provider: ExternalProvider
   parameters: URLSearchParams
   pending: PendingSignIn
-  /** Null for an application that sends no mails. */
   outbox: Outbox | null
 }
 
@@ -265,7 +255,6 @@ async function pendingSignIn (
   return pending
 }
 
-/** Finishes what was started: authorization response, token request, identity, user, session. */
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
   if (purpose === 'link') return finishLinking(auth, request, callback)
@@ -285,10 +274,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
  * signed in. An attacker could have started it and planted its session in the user's browser.
  */
 async function assertSameUser (
-  auth: AuthContext,
-  request: FastifyRequest,
-  { startedBy }: PendingSignIn,
-  { provider, subject }: ProviderIdentity
+  auth: AuthContext, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const present = principalOf(request)?.userId ?? null
   if (present === null || present === startedBy) return

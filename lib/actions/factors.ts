@@ -8,7 +8,6 @@ import {
 import { finishSignIn, reauthenticate } from './second-factor.js'
 import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from './totp.js'
 
-/** In the order of the document. */
 export const FACTOR_ACTS: readonly Act[] = [
   secondFactor, finishSignIn,
   totp, beginTotp, confirmTotp, removeTotp, renewRecoveryCodes,

@@ -11,6 +11,7 @@ import { mayNeedFactor } from '../current-user/methods.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { newMailCode, normalCode } from '../factors/codes.js'
+import { withQuery } from '../http/redirects.js'
 import type { OperatorSignIn } from '../mails/operator-link.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
@@ -23,11 +24,9 @@ import {
 } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { ACCEPTED, type Form, form } from '../web/form.js'
-import { withQuery } from '../web/page.js'
 import { email } from '../web/password-forms.js'
 import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 
-/** A sign-in by mail that waits in the session that asked for it. */
 export interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */
   readonly id: string
@@ -39,7 +38,6 @@ export interface PendingMailSignIn extends ProvenMailbox {
   readonly next: string | null
 }
 
-/** How many codes one mail takes. */
 const MAX_ATTEMPTS = 5
 
 /** How many codes an address takes, in all browsers together, and within how many milliseconds. */
@@ -220,7 +218,6 @@ async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 
-/** Returns how many more codes an address takes now. */
 async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
   const since = (window: number) => entriesOf(auth).count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
   const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))

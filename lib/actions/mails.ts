@@ -1,7 +1,4 @@
-/**
- * The part that only applications with `sendMail` need. It is loaded when they start, to keep the
- * start of the others fast.
- */
+/** Loaded only with the option `sendMail`, to keep the start of other applications fast. */
 import type { Act } from '../web/act.js'
 import { deleteAccount } from './account.js'
 import { registerConfirmed } from './confirmed-registration.js'

@@ -24,7 +24,7 @@ import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/caching.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
 import {
-  accepted, isChecked, lost, lostPasskeysIn, mailCode, operation, passkeyResponse, remember, signedIn
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed,
@@ -37,27 +37,17 @@ const MAX_PASSKEYS_OF_USER = 20
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
 const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
 
-const added = {
-  type: 'object',
-  description: 'The passkey',
-  required: ['id', 'name'],
-  properties: { id: { type: 'string' }, name: { type: 'string' } }
-} as const
+const added = objectOf('The passkey', { id: { type: 'string' }, name: { type: 'string' } })
 
-const left = {
-  type: 'object',
-  description: 'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left',
-  required: ['userId', 'accepted'],
-  properties: {
+const left = objectOf(
+  'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left', {
     userId: { type: 'string', description: 'The user handle, as base64url' },
     accepted: { type: 'array', items: { type: 'string' } }
-  }
-} as const
+  })
 
 /** What a response may be refused with once it is counted. */
 const COUNTED = ['rate_limited', 'busy'] as const
 
-/** Begins a ceremony: makes a challenge for this session and this purpose. */
 export const beginCeremony = form({
   path: '/local/passkeys/options',
   when: hasPasskeys,
@@ -85,7 +75,6 @@ export const beginCeremony = form({
   return { status: 200, body: options }
 })
 
-/** Adds a passkey to an account; completes the sign-in that waits for it. */
 export const registerPasskey = form({
   path: '/local/passkeys/register',
   when: hasPasskeys,
@@ -109,11 +98,8 @@ export const registerPasskey = form({
   // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user, waiting, asksMailCode } = enrolling
-  if (waiting !== null && auth.factors.secondFactor === null) {
-    throw new AuthError('unavailable', {
-      cause: new Error('another process requires a second factor: set the option secondFactor in all processes')
-    })
-  }
+  // Another process requires it.
+  if (waiting !== null) needed(auth.factors.secondFactor, 'secondFactor')
   const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const isSilent = response.ceremony === 'create'
@@ -162,7 +148,6 @@ export const signInByPasskey = form({
   }))
 })
 
-/** Renames a passkey of the signed-in user. */
 export const renamePasskey = form({
   path: '/local/passkeys/rename',
   when: hasPasskeys,
@@ -226,7 +211,6 @@ export const removePasskey = form({
   return { status: 200, body: { userId: uuidToBase64url(userId), accepted: others.map(({ id }) => id) } }
 })
 
-/** The script of pages with passkeys. */
 export const passkeyScript: Act = {
   when: hasPasskeys,
   mount ({ scope }) {
@@ -251,31 +235,24 @@ export const passkeyScript: Act = {
 async function begun (
   auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
+  const { request } = form
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.loginOptions()
   if (ceremony === 'factor') {
-    const user = await provingUser(auth, form.request)
+    const user = await provingUser(auth, request)
     return passkeys.factorOptions(passkeysIn(await auth.accounts.factors(user.userId)))
   }
   const isSilent = ceremony === 'create'
   // A sign-in that waits for a factor is finished by one that the user has chosen.
-  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(form.request) !== null)) {
+  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(request) !== null)) {
     throw new AuthError('invalid_state')
   }
-  const user = await addingUser(auth, form, isLost)
-  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
-}
-
-/** Returns the user who adds a passkey: signed in, or in a sign-in that waits. */
-async function addingUser (auth: AuthContext, form: FactorForm, isLost: boolean): Promise<User> {
-  const { request } = form
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   // One that was sent stays good, so that the user can begin a second time.
   if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
-  return user
+  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-/** Returns the user who authenticates by a passkey: signed in, or in a sign-in that waits. */
 async function provingUser (auth: AuthContext, request: FastifyRequest): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
@@ -284,7 +261,6 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
   return user
 }
 
-/** Checks the code that was mailed, and counts the attempt for the user. */
 async function spendMailAttempt (
   auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
 ): Promise<void> {

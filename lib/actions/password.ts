@@ -4,7 +4,7 @@ import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords }
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { canonicalEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { sendVerification } from '../mails/mail-links.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
@@ -80,7 +80,6 @@ export const reauthenticate = form({
   isSignInAttempt: true
 }, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
 
-/** Changes the password of the signed-in user. All other sessions of the user end. */
 export const changePassword = form({
   path: '/local/change-password',
   when: auth => hasMails(auth, 'changePassword'),
@@ -96,7 +95,7 @@ export const changePassword = form({
   assertText(form.fields.password)
   const { credential, ...present } = await recentByPassword(auth, form, form.fields.current)
   if (credential === null) {
-    throw new AuthError('invalid_request', { message: 'This account has no password yet; set the first one instead.' })
+    throw invalidRequest('This account has no password yet; set the first one instead.')
   }
   const { link, passwordHash: current } = credential
   if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')
@@ -126,7 +125,6 @@ export const setFirstPassword = form({
   if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
 })
 
-/** What users with a password do, with mails or without. */
 export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, login, reauthenticate]
 
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */

@@ -1,47 +1,33 @@
-import {
-  type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
-} from '../context.js'
+import { type AuthContext, canRegister, hasMailSignIn, hasMails, hasPasskeys, hasPasswords } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
 import { authenticationOf } from '../session/record.js'
 import type { Act } from '../web/act.js'
 import { answerWithStatus } from '../web/answers.js'
 import { openapiComponents } from '../web/openapi.js'
-import { operation } from '../web/schema-parts.js'
+import { objectOf, operation } from '../web/schema-parts.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
-const offersSchema = {
-  type: 'object',
-  description: 'How users may sign in',
-  required: ['password', 'registration', 'passwordReset', 'mail', 'passkeys', 'remember', 'providers'],
-  properties: {
-    password: { type: 'boolean' },
-    registration: { type: 'boolean', description: 'By a password' },
-    passwordReset: { type: 'boolean', description: 'By a link in a mail' },
-    mail: { type: 'boolean', description: 'By a link or a code in a mail' },
-    passkeys: { type: 'boolean' },
-    remember: { type: 'boolean', description: 'Whether a checkbox `remember` makes a longer session' },
-    providers: { type: 'array', items: { type: 'string' }, description: 'The names of the external providers' }
-  }
-} as const
+const offered = {
+  password: { type: 'boolean' },
+  registration: { type: 'boolean', description: 'By a password' },
+  passwordReset: { type: 'boolean', description: 'By a link in a mail' },
+  mail: { type: 'boolean', description: 'By a link or a code in a mail' },
+  passkeys: { type: 'boolean' },
+  remember: { type: 'boolean', description: 'Whether a checkbox `remember` makes a longer session' },
+  providers: { type: 'array', items: { type: 'string' }, description: 'The names of the external providers' }
+}
 
-const authenticationSchema = {
-  type: ['object', 'null'],
-  description: 'How and when the user authenticated; null for a visitor',
-  required: ['at', 'methods', 'secondFactor'],
-  properties: {
-    at: { type: 'string', format: 'date-time' },
-    methods: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['method', 'at'],
-        properties: { method: { type: 'string' }, at: { type: 'string', format: 'date-time' } }
-      }
-    },
-    secondFactor: { type: 'boolean', description: 'Whether a second factor was among the methods' }
-  }
-} as const
+const time = { type: 'string', format: 'date-time' }
+
+const authentication = objectOf('How and when the user authenticated; null for a visitor', {
+  at: time,
+  methods: {
+    type: 'array',
+    items: { type: 'object', required: ['method', 'at'], properties: { method: { type: 'string' }, at: time } }
+  },
+  secondFactor: { type: 'boolean', description: 'Whether a second factor was among the methods' }
+})
 
 const sessionSchema = operation({
   summary: 'Read the session',
@@ -49,23 +35,16 @@ const sessionSchema = operation({
   operationId: 'authSession',
   user: 'signed-in-or-not',
   answers: {
-    200: {
-      type: 'object',
-      description: 'Who is signed in, and how users may sign in',
-      required: ['principal', 'authentication', 'offers'],
-      properties: {
-        principal: { ...principal, type: ['object', 'null'], description: 'The signed-in user; null for a visitor' },
-        authentication: authenticationSchema,
-        offers: offersSchema
-      }
-    }
+    200: objectOf('Who is signed in, and how users may sign in', {
+      principal: { ...principal, type: ['object', 'null'], description: 'The signed-in user; null for a visitor' },
+      authentication: { ...authentication, type: ['object', 'null'] },
+      offers: objectOf('How users may sign in', offered)
+    })
   },
   refuses: ['unavailable']
 })
 
-/** Tells a front end who is signed in, and how users may sign in. */
 export const readSession: Act = {
-  when: () => true,
   mount ({ scope, auth }) {
     const offers = offersOf(auth)
     const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }
@@ -75,7 +54,7 @@ export const readSession: Act = {
   }
 }
 
-function offersOf (auth: AuthContext): Record<keyof typeof offersSchema.properties, boolean | string[]> {
+function offersOf (auth: AuthContext): Record<keyof typeof offered, boolean | string[]> {
   return {
     password: hasPasswords(auth),
     registration: canRegister(auth),

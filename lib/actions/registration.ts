@@ -21,10 +21,7 @@ const route = {
     password: newPassword,
     name: { type: 'string', maxLength: 1000, description: 'A display name' },
     role: { type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it' },
-    email_verified: {
-      ...checkbox,
-      description: 'A checkbox: an initial claim, if the application allows it'
-    },
+    email_verified: { ...checkbox, description: 'A checkbox: an initial claim, if the application allows it' },
     remember
   },
   required: ['email', 'password'],
@@ -57,7 +54,6 @@ export const register = form({
   return signedInAs(principal, 201)
 })
 
-/** Creates a user who signs in once the link in a mail has confirmed their address. */
 export const registerUnconfirmed = form({
   ...route,
   when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
@@ -71,7 +67,6 @@ export const registerUnconfirmed = form({
   return ACCEPTED
 })
 
-/** As the form sends it. */
 interface Registration {
   readonly email: string
   readonly password: string

@@ -1,8 +1,8 @@
 /** How users authenticate by their factors. It is loaded only with an option of factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
-import { type AuthContext, hasFactors, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
-import { AuthError } from '../errors.js'
+import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { cookiesNamed } from '../session/cookie.js'
 import { expireDuplicates } from '../session/several-cookies.js'
 import { reauthenticateByCode } from '../sign-in/factor-codes.js'
@@ -24,7 +24,6 @@ const withCodesLeft = {
   }
 } as const
 
-/** Finishes a sign-in that waits, by a code or a passkey. */
 export const finishSignIn = form({
   path: '/local/second-factor',
   // A sign-in that waits is sealed.
@@ -51,10 +50,8 @@ export const finishSignIn = form({
   }
 })
 
-/** Authenticates the signed-in user again, where they may have factors. */
 export const reauthenticate = form({
   path: '/local/reauthenticate',
-  when: hasFactors,
   summary: 'Authenticate the signed-in user again',
   description: 'By a password, a code or a passkey.',
   user: 'signed-in',
@@ -74,10 +71,9 @@ export const reauthenticate = form({
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, form, password)
-  } else throw new AuthError('invalid_request', { message: 'The form has nothing to authenticate the user by.' })
+  } else throw invalidRequest('The form has nothing to authenticate the user by.')
 })
 
-/** Authenticates the user of a sign-in that waits, by what the form has. */
 async function finish (
   auth: AuthContext, form: Form<{ code?: string, response?: unknown }>
 ): Promise<SecondFactorSignIn> {

@@ -29,10 +29,8 @@ const route = {
   needsElapsedTime: true
 } as const
 
-/** Ends the session of a request, or all sessions of its user. */
 const logout = form({ path: '/logout', ...route }, endSessions)
 
-/** The same, below the path of the local identity provider. */
 const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
 
 /**

@@ -3,23 +3,18 @@ import { issueToken, verifyToken } from '../current-user/user-tokens.js'
 import type { Act } from '../web/act.js'
 import { answerWithStatus } from '../web/answers.js'
 import { allowCaching } from '../web/caching.js'
-import { FORM_OR_JSON, type SchemaTypes, operation } from '../web/schema-parts.js'
+import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../web/schema-parts.js'
 
 const issueSchema = operation({
   summary: 'Issue a short-lived token for the signed-in user',
   operationId: 'authLocalToken',
   user: 'signed-in',
   answers: {
-    200: {
-      type: 'object',
-      description: 'A Bearer token (RFC 6750)',
-      required: ['token', 'token_type', 'expires_in'],
-      properties: {
-        token: { type: 'string' },
-        token_type: { type: 'string', enum: ['Bearer'] },
-        expires_in: { type: 'integer', description: 'Seconds' }
-      }
-    }
+    200: objectOf('A Bearer token (RFC 6750)', {
+      token: { type: 'string' },
+      token_type: { type: 'string', enum: ['Bearer'] },
+      expires_in: { type: 'integer', description: 'Seconds' }
+    })
   },
   refuses: ['invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable']
 })
@@ -43,10 +38,7 @@ const jwksSchema = operation({
   user: 'anyone',
   answers: {
     200: {
-      type: 'object',
-      description: 'The public keys',
-      required: ['keys'],
-      properties: {
+      ...objectOf('The public keys', {
         keys: {
           type: 'array',
           items: {
@@ -57,14 +49,13 @@ const jwksSchema = operation({
             )
           }
         }
-      },
+      }),
       headers: { 'Cache-Control': { type: 'string', description: 'Keys may be kept for five minutes' } }
     }
   },
   refuses: ['unavailable']
 })
 
-/** Issues a token for the signed-in user. */
 const issue: Act = {
   when: hasLocal,
   mount ({ scope, auth }) {
@@ -96,5 +87,4 @@ const publishKeys: Act = {
   }
 }
 
-/** What issues and verifies tokens, in the order of the document. */
 export const TOKEN_ACTS: readonly Act[] = [issue, verify, publishKeys]

@@ -5,10 +5,10 @@ import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
-import { recent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
+import { withQuery } from '../http/redirects.js'
 import { button, checkbox } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
@@ -16,11 +16,10 @@ import { countAttempt, openSecret, readCode, stepOf } from '../sign-in/factor-co
 import { ENROLMENT } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { type Form, type FormAnswer, form } from '../web/form.js'
-import { withQuery } from '../web/page.js'
-import { factorCode, isChecked, lost, lostPasskeysIn, mailCode } from '../web/schema-parts.js'
+import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../web/schema-parts.js'
 import {
-  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
-  sendMailCode
+  MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
+  requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
 /** An authenticator app before its first code. The secret is sealed for the id of the factor. */
@@ -31,25 +30,16 @@ interface PendingTotp {
   readonly secret: string
 }
 
-const enrolmentBody = {
-  type: 'object',
-  description: 'What the authenticator app is given',
-  required: ['uri', 'secret', 'svg'],
-  properties: {
-    uri: { type: 'string', description: 'An otpauth: URI' },
-    secret: { type: 'string', description: 'Base32' },
-    svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
-  }
-} as const
+const enrolmentBody = objectOf('What the authenticator app is given', {
+  uri: { type: 'string', description: 'An otpauth: URI' },
+  secret: { type: 'string', description: 'Base32' },
+  svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
+})
 
-const recoveryCodes = {
-  type: 'object',
-  description: 'The recovery codes: no other answer contains them',
-  required: ['recoveryCodes'],
-  properties: { recoveryCodes: { type: 'array', items: { type: 'string' } } }
-} as const
+const recoveryCodes = objectOf('The recovery codes: no other answer contains them', {
+  recoveryCodes: { type: 'array', items: { type: 'string' } }
+})
 
-/** Begins to set up an authenticator app. */
 export const beginTotp = form({
   path: '/local/totp/enroll',
   when: hasSecondFactor,
@@ -126,7 +116,7 @@ export const removeTotp = form({
   fields: {},
   refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
 }, async (auth, { request, outbox }) => {
-  const { user, record } = await recent(auth, request, { factor: true })
+  const { user, record } = await requireRecentFactor(auth, request)
   const { factors: kinds = [] } = user
   if (!kinds.includes('totp')) {
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
@@ -137,7 +127,6 @@ export const removeTotp = form({
   outbox.notice('factor-removed', user)
 })
 
-/** Replaces the recovery codes of the signed-in user. */
 export const renewRecoveryCodes = form({
   path: '/local/recovery-codes',
   when: hasSecondFactor,
@@ -149,7 +138,7 @@ export const renewRecoveryCodes = form({
   refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
 }, async (auth, form) => {
   const { request } = form
-  const { user, record } = await recent(auth, request, { factor: true })
+  const { user, record } = await requireRecentFactor(auth, request)
   if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
   await changeFactors(auth, request, record, factors => [
@@ -161,9 +150,7 @@ export const renewRecoveryCodes = form({
 })
 
 /** Returns who sets up an app, and what the app is given; `app` is null before that has begun. */
-export async function pendingTotp (
-  auth: AuthContext, request: FastifyRequest, isLost: boolean
-): Promise<{ enrolling: EnrollingUser, app: NewApp | null }> {
+export async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: boolean) {
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user } = enrolling
   const pending = await findEntry<PendingTotp>(request, ENROLMENT)
@@ -173,15 +160,12 @@ export async function pendingTotp (
 }
 
 /** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
-type NewApp = Readonly<Record<'uri' | 'secret', string> & Record<'svg', string | null>>
-
-async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string): Promise<NewApp> {
+async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
   const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
 }
 
-/** Answers with recovery codes: browsers get a page that shows them. */
 function shown (
   auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
 ): FormAnswer {

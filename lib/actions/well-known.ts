@@ -46,8 +46,7 @@ const METADATA_DOCUMENT: PublicDocument = {
 
 /**
  * Mounts what password managers and browsers look for at the root of the application, whatever the
- * prefix: the pages for changing the password and for passkeys, the origins whose pages may use the
- * passkeys; and below the issuer of tokens its metadata.
+ * prefix; and below the issuer of tokens its metadata.
  *
  * @see OpenID Connect Discovery 1.0 section 4
  * @see https://www.w3.org/TR/change-password-url/

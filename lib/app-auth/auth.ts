@@ -11,6 +11,7 @@ import { assertKnownOptions } from '../option-checks.js'
 import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
+import { withQuery } from '../http/redirects.js'
 import { endOtherSessions, followRevocations, signOut } from '../sign-in/sign-out.js'
 import { type SignInUrlOptions, signedRequestOf } from '../http/signed-requests.js'
 import {
@@ -183,17 +184,14 @@ export class Auth extends Authorization {
    * ```
    */
   signInUrl (provider: string, options: SignInUrlOptions = {}): string {
-    const { providers, prefix, site: { baseUrl }, signedRequests } = this.#auth
+    const { providers, prefix, site, signedRequests } = this.#auth
     if (!providers.some(({ name }) => name === provider)) {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
     const asked = signedRequestOf(options)
-    const loginUrl = `${baseUrl}${prefix}/${provider}/login`
-    const url = new URL(loginUrl)
-    if (options.next !== undefined) url.searchParams.set('next', options.next)
-    if (Object.keys(asked).length > 0) url.searchParams.set('signed', signedRequests.sign(provider, asked))
-    return url.pathname + url.search
+    const signed = Object.keys(asked).length > 0 ? signedRequests.sign(provider, asked) : null
+    return withQuery(site.routePath(`${prefix}/${provider}/login`), { next: options.next ?? null, signed })
   }
 
   /**
@@ -274,9 +272,7 @@ export class Auth extends Authorization {
   }
 
   /** Keeps the session of a request, and announces that all others have ended. */
-  protected override async sessionsEnded (
-    userId: string, source: AuditSource, except?: FastifyRequest
-  ): Promise<void> {
+  protected override async sessionsEnded (userId: string, source: AuditSource, except?: FastifyRequest): Promise<void> {
     if (except !== undefined) return endOtherSessions(this.#auth, except, userId, source)
     announceRevoke(this.channel, userId, { ...source, log: this.#log })
   }

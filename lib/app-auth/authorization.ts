@@ -4,11 +4,11 @@ import {
   authorizationClaims, isPlainObject, isStorable, isText
 } from '../claims.js'
 import { canonicalEmail } from '../email.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
 import { isUserId } from '../base/uuid.js'
-import { type Cause, type KeptSession, Users, checkedUserId, generationIn, invalid } from './users.js'
+import { type Cause, type KeptSession, Users, checkedUserId, generationIn } from './users.js'
 
 /**
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
@@ -74,7 +74,7 @@ export class Authorization extends Users {
     if (isQuery(query, 'provider', 'subject')) {
       return isText(query.provider) && isText(query.subject) ? this.accounts.findUser(query) : null
     }
-    throw invalid('A user is found by { userId }, { email } or { provider, subject }, all of them strings.')
+    throw invalidRequest('A user is found by { userId }, { email } or { provider, subject }, all of them strings.')
   }
 
   /** Returns the links of a user, at most one for each provider, ordered by provider. */
@@ -95,7 +95,7 @@ export class Authorization extends Users {
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     const source = this.sourceOf('unlink', kept, 'except')
-    if (!isText(provider)) throw invalid('provider must be the name of a provider, or "local".')
+    if (!isText(provider)) throw invalidRequest('provider must be the name of a provider, or "local".')
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
     const left = await this.accounts.removeLink(userId, provider, generationIn(userId, kept))

@@ -89,7 +89,6 @@ function withDetails (payload: unknown, details: AuthError['details']): unknown 
   return payload
 }
 
-/** See {@link Auth.requireClaims}. */
 export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
@@ -137,7 +136,6 @@ const RECENT_PROOF = {
   secondFactor: optional(boolean, false)
 } satisfies ChecksOf<RecentProof>
 
-/** See {@link Auth.requireRecent}. */
 export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
   const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
   if (proof.secondFactor && !hasFactors(auth)) {
@@ -146,7 +144,6 @@ export function requireRecent (auth: AuthContext, required: RecentProof): Guard 
   return recentGuard(auth, proof)
 }
 
-/** See {@link Auth.requireSecondFactor}. */
 export function requireSecondFactor (auth: AuthContext): Guard {
   return recentGuard(auth, { within: Infinity, secondFactor: true })
 }
@@ -201,12 +198,10 @@ const BEARER_USE = {
   verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
 } satisfies ChecksOf<BearerUse>
 
-/** See {@link Auth.requireBearer}. */
 export function requireBearer (auth: AuthContext): Guard {
   return bearerGuard(async token => verifyToken(auth, token))
 }
 
-/** See {@link Auth.requireBearerFor}. */
 export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard {
   const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
   const use: TokenUse = Object.fromEntries(['purpose', 'audience']
@@ -226,7 +221,6 @@ export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard
   }, scopes, challenge)
 }
 
-/** See {@link Auth.anyOf}. */
 export function anyOf (...guards: Guard[]): Guard {
   if (guards.length === 0 || !guards.every(guard => typeof guard === 'function')) {
     throw new OptionsError('anyOf takes guards, such as anyOf(app.auth.requireUser, app.auth.requireBearer)')
@@ -259,10 +253,7 @@ async function passes (guard: Guard, request: AnyRequest, reply: AnyReply): Prom
   }
 }
 
-/**
- * Whether an error is a refusal. Guards of the application may throw other errors, such as those of
- * http-errors.
- */
+/** Guards of the application may throw refusals of other libraries, such as http-errors. */
 function isRefusal (error: unknown): boolean {
   const { statusCode }: { statusCode?: unknown } = Object(error)
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500

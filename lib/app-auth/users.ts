@@ -5,7 +5,7 @@ import { isUserId } from '../base/uuid.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../claims.js'
 import { checkedEmail } from '../email.js'
 import { assertText } from '../current-user/recent.js'
-import { AuthError, OptionsError } from '../errors.js'
+import { AuthError, OptionsError, invalidRequest } from '../errors.js'
 import { type UserFactor, listFactors } from '../factors/factor-list.js'
 import { assertKnownOptions } from '../option-checks.js'
 import type { Caller } from '../passwords/fair-queue.js'
@@ -127,9 +127,9 @@ export class Users {
     const name = user.name === undefined ? undefined : nameOf(user.name)
     const email = user.email === undefined ? null : emailOf(user.email)
     if (typeof emailVerified !== 'boolean' || (emailVerified && email === null)) {
-      throw invalid('emailVerified must be true or false, and true only with an email.')
+      throw invalidRequest('emailVerified must be true or false, and true only with an email.')
     }
-    if (password !== undefined && email === null) throw invalid('A user with a password needs an email.')
+    if (password !== undefined && email === null) throw invalidRequest('A user with a password needs an email.')
 
     const userId = randomUUID()
     const identity = withoutUndefined({
@@ -163,7 +163,7 @@ export class Users {
     assertKnownOptions('updateUser', change, ['name', 'email', 'emailVerified'])
     const { name, email, emailVerified } = change
     if (emailVerified !== undefined && typeof emailVerified !== 'boolean') {
-      throw invalid('emailVerified must be true or false.')
+      throw invalidRequest('emailVerified must be true or false.')
     }
     const { before, user } = await this.accounts.updateUser(checkedUserId(userId), {
       name: name == null ? name : nameOf(name), email: email === undefined ? email : emailOf(email), emailVerified
@@ -188,11 +188,11 @@ export class Users {
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
     const source = this.sourceOf('setPassword', kept, 'except')
     const { email } = await this.existingUser(userId)
-    if (email === null) throw invalid(NO_EMAIL)
+    if (email === null) throw invalidRequest(NO_EMAIL)
     const passwordHash = await this.#hash('setPassword', password, email)
     const generation = generationIn(userId, kept)
     const changed = await this.accounts.setPassword(userId, withoutUndefined({ passwordHash, generation }))
-    if (changed === null) throw generation === undefined ? invalid(NO_EMAIL) : new AuthError('unauthenticated')
+    if (changed === null) throw generation === undefined ? invalidRequest(NO_EMAIL) : new AuthError('unauthenticated')
     audit('password', { userId }, source)
     await this.sessionsEnded(userId, source, kept.except)
     return changed
@@ -232,10 +232,10 @@ export class Users {
     const { order = 'id', after = null, limit = 50, search, blocked } = list
     const [, time, userId] = /^(\d{1,15})\.(.+)$/.exec(after ?? '') ?? []
     const last = isUserId(userId) ? { userId, createdAt: new Date(Number(time)) } : null
-    if (after !== null && last === null) throw invalid('after must be the "next" of the page before.')
-    if (order !== 'id' && order !== 'newest') throw invalid('order must be "id" or "newest".')
+    if (after !== null && last === null) throw invalidRequest('after must be the "next" of the page before.')
+    if (order !== 'id' && order !== 'newest') throw invalidRequest('order must be "id" or "newest".')
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
-      throw invalid(`limit must be a whole number from 1 to ${MAX_LIMIT}.`)
+      throw invalidRequest(`limit must be a whole number from 1 to ${MAX_LIMIT}.`)
     }
     const filter = filterOf({ search, blocked })
     const found = await this.accounts.users({ ...filter, order, after: last, limit: limit + 1 })
@@ -259,9 +259,9 @@ export class Users {
     const { until, reason } = options
     const at = new Date()
     if (until !== undefined && !(until instanceof Date && until > at)) {
-      throw invalid('until must be a Date in the future.')
+      throw invalidRequest('until must be a Date in the future.')
     }
-    if (reason !== undefined && !isText(reason)) throw invalid('reason must be text.')
+    if (reason !== undefined && !isText(reason)) throw invalidRequest('reason must be text.')
     const blocked = withoutUndefined({ at, until, reason })
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
     audit('block', { userId, until: until ?? null }, source)
@@ -313,7 +313,7 @@ export class Users {
   protected sourceOf (method: string, options: KeptSession, ...others: string[]): AuditSource {
     assertKnownOptions(method, options, ['request', 'actor', ...others])
     const { request = options.except, actor } = options
-    if (actor !== undefined && !isText(actor)) throw invalid('actor must be text.')
+    if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
     return sourceOf<AuditSource>(request ?? { log: this.#log }, actor)
   }
 
@@ -360,8 +360,8 @@ export function checkedUserId (userId: unknown): string {
 }
 
 function filterOf ({ search = '', blocked }: UserFilter): UsersFilter {
-  if (typeof search !== 'string' || !isStorable(search)) throw invalid('search must be text.')
-  if (blocked !== undefined && typeof blocked !== 'boolean') throw invalid('blocked must be true or false.')
+  if (typeof search !== 'string' || !isStorable(search)) throw invalidRequest('search must be text.')
+  if (blocked !== undefined && typeof blocked !== 'boolean') throw invalidRequest('blocked must be true or false.')
   return { search: searchKey(search) || null, blocked: blocked ?? null }
 }
 
@@ -371,15 +371,11 @@ function emailOf (email: unknown): string {
 
 function nameOf (name: unknown): string {
   const shown = isText(name) ? displayName(name) : ''
-  if (shown === '') throw invalid('name must be text.')
+  if (shown === '') throw invalidRequest('name must be text.')
   return shown
 }
 
 function assertPassword (password: unknown): void {
-  if (typeof password !== 'string') throw invalid('password must be text.')
+  if (typeof password !== 'string') throw invalidRequest('password must be text.')
   assertText(password)
-}
-
-export function invalid (message: string): AuthError {
-  return new AuthError('invalid_request', { message })
 }

@@ -3,7 +3,7 @@ import type { Credential, FactorKind } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
@@ -30,21 +30,13 @@ const CLOCK_TOLERANCE_MS = 5000
 
 /**
  * Returns the signed-in user if they have authenticated recently: for what an open session alone
- * must not change.
+ * must not change. By one of their factors where they have an authenticator app, or the application
+ * requires it.
  *
- * @param how `factor`: by one of their factors, if they have any; otherwise only where the user has
- *   an authenticator app, or the application requires it
  * @throws AuthError `unauthenticated`, `reauthenticate`; what the application's rule throws
  */
-export async function recent (
-  auth: AuthContext, request: FastifyRequest, { factor = false }: { factor?: boolean } = {}
-): Promise<CurrentUser> {
+export async function recent (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
   const present = await current(auth, request)
-  if (factor) {
-    assertCanAsk(auth, present.user)
-    assertFactorRecent(auth, present)
-    return present
-  }
   await assertUserRecent(auth, present)
   return present
 }
@@ -118,9 +110,7 @@ export async function verifyPassword (
 /** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
 export function assertText (password: string): void {
   if (!password.includes('\ufffd')) return
-  throw new AuthError('invalid_request', {
-    message: 'The password is not text; send it as UTF-8, without the character U+FFFD.'
-  })
+  throw invalidRequest('The password is not text; send it as UTF-8, without the character U+FFFD.')
 }
 
 /**

@@ -76,3 +76,10 @@ export function withParameter (target: string, name: string, value: string): str
   url.searchParams.set(name, value)
   return isOwnPath(target) ? url.pathname + url.search + url.hash : url.href
 }
+
+/** Returns a path with a query; members that are null are left out. */
+export function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
+  return params.size === 0 ? path : `${path}?${params}`
+}

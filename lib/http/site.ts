@@ -17,7 +17,7 @@ export function isRead ({ method }: FastifyRequest): boolean {
  *
  * @see Fetch Metadata (W3C) section 2
  */
-export function refuseForeignResource (request: FastifyRequest): void {
+export async function refuseForeignResource (request: FastifyRequest): Promise<void> {
   const {
     'sec-fetch-site': site,
     'sec-fetch-dest': destination = 'document',

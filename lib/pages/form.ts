@@ -10,7 +10,6 @@ export interface PageForm {
   action: string
   /** Fields that are sent and not shown, such as a token; those that are null are left out. */
   hidden: Readonly<Record<string, string | null>>
-  /** The fields that the user fills in. */
   fields: Content
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
@@ -22,7 +21,6 @@ export interface PageForm {
   other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
 
-/** A field that the user fills in. */
 export interface PageField {
   name: string
   label: string
@@ -93,7 +91,6 @@ export function usernameField (label: string | null, email: string | null): Cont
 <input type="email" value="${email}" autocomplete="username" hidden>`
 }
 
-/** Makes the field of the e-mail by which a user signs in. */
 export function emailField (label: string, value: string | null, autocomplete: Username = 'username'): Html {
   return field({ name: 'email', label, type: 'email', autocomplete, value })
 }
@@ -104,22 +101,15 @@ export function codeField (name: string, label: string, keyboard: 'numeric' | 't
   return field({ name, label, type: 'text', autocomplete: 'one-time-code', hint, attributes })
 }
 
-/** Makes the field of a name, which may be empty. */
 export function nameField (label: string, value: string | null): Html {
   return field({ name: 'name', label, type: 'text', autocomplete: 'name', value, isOptional: true })
 }
 
-/** Makes the field of the password by which a user signs in. */
-export function passwordField (label: string): Html {
-  return field({ name: 'password', label, type: 'password', autocomplete: 'current-password' })
+/** @param name `current`: beside a new one, or beside what needs it */
+export function passwordField (label: string, name: 'password' | 'current' = 'password'): Html {
+  return field({ name, label, type: 'password', autocomplete: 'current-password' })
 }
 
-/** Makes the field of the password beside a new one, or beside what needs it. */
-export function currentPasswordField (label: string): Html {
-  return field({ name: 'current', label, type: 'password', autocomplete: 'current-password' })
-}
-
-/** Makes the field of a new password, with its rule. */
 export function newPasswordField ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
   const hint = filled(passwordRule, { count: String(minLength) })
   return field({ name: 'password', label, type: 'password', autocomplete: 'new-password', hint })
@@ -133,7 +123,6 @@ export function button (href: string, label: string, look: ButtonLook = 'quiet',
 /** A link to another page; false or null for one that there is not. */
 export type WayOn = readonly [href: string | false | null, label: string]
 
-/** Makes the links to other pages. */
 export function links (...others: readonly WayOn[]): Html {
   return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
 }
@@ -146,7 +135,6 @@ export function ways (or: string, ...contents: readonly Content[]): Content {
   return others.map((way, index) => [index > 0 && separator(or), way])
 }
 
-/** Makes a part of a page, below a heading. */
 export function section (title: string, content: Content): Html {
   return html`<section><h2>${title}</h2>${content}</section>`
 }

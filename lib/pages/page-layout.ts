@@ -50,11 +50,6 @@ const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages
 /** A language with a region: other parts of a tag may be invalid, or choose another calendar. */
 const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
 
-const HEADERS = {
-  'X-Robots-Tag': 'noindex',
-  'Cache-Control': 'no-store'
-}
-
 /** Makes documents of pages: one layout, whose parts the application chooses. */
 export class PageLayout {
   readonly #options: LookOptions
@@ -104,8 +99,9 @@ export class PageLayout {
     // The application may have named other headers.
     const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
     const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
-    const headers = { ...HEADERS, Vary, 'Content-Security-Policy': this.#policy + ofScript + ofIcons }
-    return reply.headers(headers).type('text/html; charset=utf-8').send(source)
+    const policy = this.#policy + ofScript + ofIcons
+    reply.headers({ Vary, 'X-Robots-Tag': 'noindex', 'Content-Security-Policy': policy })
+    return reply.type('text/html; charset=utf-8').send(source)
   }
 
   #document (

@@ -21,7 +21,6 @@ export interface AuthenticatedUser extends UserOfIdentity {
   tokens: ProviderTokens | null
   /** What a signed ID token says about how they authenticated there; absent without one. */
   signed?: AuthenticationContext | undefined
-  /** Whether they asked to be remembered. */
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null
@@ -43,10 +42,7 @@ export interface AuthenticatedUser extends UserOfIdentity {
  * `invalid_state` when the user has changed or signed out meanwhile
  */
 export async function completeSignIn (
-  auth: AuthContext,
-  request: FastifyRequest,
-  given: Omit<AuthenticatedUser, 'method'>,
-  proofs: readonly Proof[]
+  auth: AuthContext, request: FastifyRequest, given: Omit<AuthenticatedUser, 'method'>, proofs: readonly Proof[]
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
   const authenticated = { ...given, user: await writeHeld(auth, request, given) }

@@ -15,7 +15,6 @@ import { prove } from './reauthentication.js'
 /** A form by which a user may authenticate with one of their factors. */
 export interface FactorForm {
   readonly request: FastifyRequest
-  /** Takes the mails of the request. */
   readonly outbox: Outbox
 }
 
@@ -29,7 +28,6 @@ export function readCode (text: string): TypedCode {
   return code
 }
 
-/** Authenticates the signed-in user again, by a code. */
 export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
   const code = readCode(text)
   const { user, record } = await current(auth, form.request)

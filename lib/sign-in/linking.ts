@@ -24,7 +24,6 @@ export interface UserOfIdentity {
   held: 'sign-in' | 'link' | 'mail' | null
 }
 
-/** The number of attempts when other sign-ins of the same user interfere. */
 const MAX_ATTEMPTS = 10
 
 /**
@@ -125,7 +124,7 @@ export async function linkIdentity (
   accounts: Accounts,
   { userId, generation }: Pick<User, 'userId' | 'generation'>,
   identity: ProviderIdentity,
-  outbox: Outbox | null = null
+  outbox: Outbox | null
 ): Promise<User | null> {
   const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked

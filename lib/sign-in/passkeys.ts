@@ -44,7 +44,6 @@ export async function finishByPasskey (
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
-/** Authenticates the signed-in user again, by a passkey of theirs. */
 export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
   const { request } = form
   const counted = await countedResponse(auth, request, field)

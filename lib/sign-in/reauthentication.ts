@@ -9,7 +9,6 @@ import type { ProviderIdentity } from '../hooks.js'
 import { renewSession } from '../session/lifecycle.js'
 import { type SessionRecord, withProof } from '../session/record.js'
 
-/** Authenticates the signed-in user again. */
 export async function reauthenticateByPassword (
   auth: AuthContext, form: PasswordForm, password: string
 ): Promise<void> {

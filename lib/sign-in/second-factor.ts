@@ -21,7 +21,6 @@ import { type FactorForm, readCode, spendCode } from './factor-codes.js'
  */
 export interface PendingSecondFactor
   extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'kept'>, FoundUser {
-  /** The first factor. */
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
@@ -32,16 +31,12 @@ export interface PendingSecondFactor
   readonly asksMailCode: boolean
 }
 
-/**
- * Its one-time entry. It is sealed for the user, because a session store of the application is
- * trusted with nothing.
- */
+/** Sealed for the user, because a session store of the application is trusted with nothing. */
 interface SealedSignIn {
   readonly userId: string
   readonly sealed: string
 }
 
-/** How many codes and passkeys one sign-in takes. */
 const MAX_ATTEMPTS = 5
 
 /**
@@ -126,10 +121,8 @@ export async function attemptSignIn (auth: AuthContext, request: FastifyRequest)
   return opened(auth, request, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
-/** A sign-in that a second factor has completed. */
 export interface SecondFactorSignIn {
   principal: Principal
-  /** The user as they are now. */
   user: User
   /** After a recovery code; null after another factor. */
   recoveryCodesLeft: number | null

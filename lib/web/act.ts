@@ -4,14 +4,12 @@ import type { AuthError } from '../errors.js'
 
 /** What users do: a form, a page or another route. */
 export interface Act {
-  /** Whether the options of the application ask for it. */
-  readonly when: (auth: AuthContext) => boolean
+  /** Whether the options of the application ask for it; default always. */
+  readonly when?: ((auth: AuthContext) => boolean) | undefined
   readonly mount: (mounting: Mounting) => void | Promise<void>
 }
 
-/** What acts are mounted in. */
 export interface Mounting {
-  /** The encapsulated context of the routes. */
   readonly scope: FastifyInstance
   readonly auth: AuthContext
   /** The pages of the plugin that show the failures of their forms, by their paths. */
@@ -23,10 +21,9 @@ export type FailurePage = (
   request: FastifyRequest, reply: FastifyReply, error: AuthError, query: URLSearchParams
 ) => Promise<FastifyReply>
 
-/** Mounts acts in their order. */
 export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts: readonly Act[]): Promise<void> {
   const mounting = { scope, auth, failurePages: new Map() }
-  for (const act of acts) if (act.when(auth)) await act.mount(mounting)
+  for (const act of acts) if (act.when?.(auth) ?? true) await act.mount(mounting)
 }
 
 /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */

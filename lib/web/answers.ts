@@ -21,23 +21,12 @@ export interface FailureAnswer {
   signInAt?: string | undefined
 }
 
-/** The body of an error, in the shape of Fastify's own: `error` is the HTTP reason phrase. */
-export interface ErrorBody {
-  statusCode: number
-  code: string
-  error: string
-  message: string
-}
-
 /**
  * Logs a failure and answers it: a browser is redirected to the page with `?error=<code>`; a JSON
  * client, or a browser without a page, gets the status and a JSON body.
  */
 export function answerFailure (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  failure: unknown,
-  { page, step = null, signInAt }: FailureAnswer
+  request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, step = null, signInAt }: FailureAnswer
 ): FastifyReply {
   const refusal = recordFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
@@ -65,8 +54,8 @@ export function recordFailure (
   return refusal
 }
 
-/** Returns the body that a JSON client receives for a failure. */
-export function failureBody (failure: unknown): ErrorBody {
+/** Returns the body of a failure, as Fastify's own: `error` is the HTTP reason phrase. */
+export function failureBody (failure: unknown): object {
   const { statusCode, code, message } = refusalOf(failure)
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
 }
@@ -112,9 +101,7 @@ function originsOf ({ headers: { origin, referer }, protocol, host }: FastifyReq
 
 /** How a user goes on who lacks an authentication. */
 export interface AuthenticationStep {
-  /** Further members of the JSON body. */
   details: Readonly<Record<string, unknown>>
-  /** The page for browsers; null for none. */
   page: string | null
 }
 

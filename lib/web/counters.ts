@@ -45,9 +45,7 @@ const MAX_COUNTS = 50_000
  * @param shared the counts of the database; null when it has none
  */
 export async function setUpCounter (
-  app: FastifyInstance,
-  options: Pick<ResolvedRateLimits, 'store'> | null,
-  shared: AttemptCounter | null
+  app: FastifyInstance, options: Pick<ResolvedRateLimits, 'store'> | null, shared: AttemptCounter | null
 ): Promise<Counter> {
   const counter = await chooseCounter(app, options?.store, shared)
   return rules => {
@@ -57,9 +55,7 @@ export async function setUpCounter (
 }
 
 async function chooseCounter (
-  app: FastifyInstance,
-  store: ResolvedRateLimits['store'],
-  shared: AttemptCounter | null
+  app: FastifyInstance, store: ResolvedRateLimits['store'], shared: AttemptCounter | null
 ): Promise<Counter> {
   if (app.hasDecorator('createRateLimit')) return counterByPlugin(app)
   if (shared !== null && store === undefined) return counterIn(shared)
@@ -95,7 +91,6 @@ function counterIn (counts: AttemptCounter): Counter {
   }
 }
 
-/** Counts by @fastify/rate-limit, in its memory or a store. */
 function counterByPlugin (scope: FastifyInstance): Counter {
   const counted = new Map<object, CountOfKey>()
   return rules => {
@@ -115,7 +110,6 @@ function counterByPlugin (scope: FastifyInstance): Counter {
   }
 }
 
-/** Counts a key by one rule, as a {@link Count} does. */
 type CountOfKey = (key: string, request: FastifyRequest) => Promise<number | null>
 
 function countByPlugin (scope: FastifyInstance, { max, timeWindow }: Allowance): CountOfKey {

@@ -22,8 +22,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   extends Pick<Operation, 'summary' | 'description' | 'user'> {
   /** Below the prefix. */
   path: string
-  /** Whether the options of the application ask for it; default always. */
-  when?: (auth: AuthContext) => boolean
+  when?: Act['when']
   /** The name of the operation in the document; default after the path. */
   operationId?: string
   /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
@@ -61,7 +60,6 @@ export interface Form<Fields> {
   readonly passwords: Passwords
 }
 
-/** The answer of a form. */
 export interface FormAnswer {
   /** The status and the body for JSON clients. */
   readonly status: number
@@ -79,7 +77,6 @@ export interface FormAnswer {
 export const ACCEPTED: FormAnswer = { status: 202 }
 export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
 
-/** A user is signed in. */
 export function signedInAs (principal: Principal, status = 200): FormAnswer {
   return { status, body: principal }
 }
@@ -95,12 +92,10 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
 /** What a form does; without an answer, 204. */
 type Run<Fields> = (auth: AuthContext, form: Form<Fields>) => Promise<FormAnswer | void>
 
-/** Makes an act of a form: what it looks like, and what it does. */
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
   route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
 ): Act {
-  const { when = () => true } = route
-  return { when, mount: async mounting => mountForm(mounting, route, run) }
+  return { when: route.when, mount: async mounting => mountForm(mounting, route, run) }
 }
 
 async function mountForm<Fields extends Properties, Required extends readonly string[]> (
@@ -159,7 +154,6 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
   }
 }
 
-/** Answers JSON clients with the status and the body, and browsers with a page. */
 function send (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
   { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
@@ -220,7 +214,6 @@ function schemaOf ({
   }
 }
 
-/** A success without content. */
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */

@@ -5,15 +5,13 @@ import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
-import type { Attempt, Counter, Rule } from './counters.js'
+import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 
 /** Counts a request, and refuses it with `rate_limited` beyond the limit. */
 export type Limit = (request: FastifyRequest) => Promise<void>
 
-/** The limits that count a request as it is. */
 export type LimitName = Exclude<Limited, 'account' | 'login'> | 'mailOrCode' | 'newEmail'
 
-/** The limits of the routes, by name. */
 export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   /**
    * Counts a sign-in by password, for the address and for the account, and looks up what it is
@@ -24,27 +22,9 @@ export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
 }
 
-/** A sign-in by password. */
 interface SignInAttempt extends Attempt {
   /** The e-mail in canonical form; null for a value that is not an e-mail. */
   readonly email: string | null
-}
-
-const unlimited: Limit = async () => {}
-
-const UNLIMITED: RateLimits = {
-  login: async (_request, lookUp) => lookUp(),
-  attempt: unlimited,
-  start: unlimited,
-  register: unlimited,
-  callback: unlimited,
-  reauthenticate: unlimited,
-  mail: unlimited,
-  code: unlimited,
-  factor: unlimited,
-  challenge: unlimited,
-  mailOrCode: unlimited,
-  newEmail: unlimited
 }
 
 /**
@@ -54,9 +34,8 @@ const UNLIMITED: RateLimits = {
  * @param options null for no limits
  */
 export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
-  if (options === null) return UNLIMITED
   const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
-    const count = counter(rules)
+    const count = options === null ? async () => null : counter(rules)
     return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
       const wait = await count(attempt, meanwhile)
       if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
@@ -67,10 +46,13 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     return request => count({ request })
   }
   const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
-  const limitUser = (name: string, max: number, timeWindow: number): Limit => limitedRequest([
-    { max, timeWindow, keyOf: attempt => `svc-auth-${name}:${userIn(attempt)}` }
-  ])
+  const limitUser = (name: string, allowed: Allowance | null): Limit => {
+    // Requests without a user count as one: they are refused.
+    const keyOf = ({ request }: Attempt): string => `svc-auth-${name}:${principalOf(request)?.userId ?? ''}`
+    return limitedRequest(allowed === null ? [] : [{ ...allowed, keyOf }])
+  }
 
+  const perUser = options && { max: options.reauthenticate, timeWindow: options.timeWindow }
   const account = byAddress<SignInAttempt>(options, 'account', ({ email }) => ` ${email}`)
   // All counts of a sign-in in one step: in a database that is one statement.
   const login = limited([...byAddress<SignInAttempt>(options, 'login'), ...account])
@@ -80,7 +62,8 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
   return {
     async login (request, lookUp) {
       let found
-      await login({ request, email: emailIn(request) }, () => {
+      // Values that are not e-mails count as one.
+      await login({ request, email: canonicalEmail(String(Object(request.body).email)) }, () => {
         found = lookUp()
         // Not heard when the attempt is refused.
         found.catch(() => {})
@@ -93,23 +76,22 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     callback: limit('callback'),
     factor: limit('factor'),
     challenge: limit('challenge'),
-    reauthenticate: limitUser('reauthenticate', options.reauthenticate, options.timeWindow),
+    reauthenticate: limitUser('reauthenticate', perUser),
     mail,
     code,
     // A form with the token of a mail.
     mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
     // Each is a mail to an address of the user's choice.
-    newEmail: limitUser('new-email', 5, 60 * 60_000)
+    newEmail: limitUser('new-email', options && { max: 5, timeWindow: 60 * 60_000 })
   }
 }
 
 /** The rules that count by the client's address, and by the network that it is in. */
 function byAddress<Counted extends Attempt> (
-  { timeWindow, network, ...limits }: ResolvedRateLimits,
-  name: Limited,
-  partOf: (attempt: Counted) => string = () => ''
+  options: ResolvedRateLimits | null, name: Limited, partOf: (attempt: Counted) => string = () => ''
 ): Array<Rule<Counted>> {
-  const max = limits[name]
+  if (options === null) return []
+  const { timeWindow, network, [name]: max } = options
   const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
   const networkOf = ({ request }: Attempt): string => `${prefixOf(request, 48)}/48`
   return [
@@ -142,15 +124,4 @@ function prefixOf ({ ip }: FastifyRequest, bits: number): string {
   const [, bracketed, plain] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(ip) ?? []
   const address = bracketed ?? plain ?? ip
   return isIP(address) === 0 ? 'unknown' : normalizeIP(address, bits)
-}
-
-/** The signed-in user. Requests without one count as one: they are refused. */
-function userIn ({ request }: Attempt): string {
-  return principalOf(request)?.userId ?? ''
-}
-
-/** The e-mail in the form of a request. Values that are not e-mails count as one. */
-function emailIn (request: FastifyRequest): string | null {
-  const { email }: { email?: unknown } = Object(request.body)
-  return canonicalEmail(String(email))
 }

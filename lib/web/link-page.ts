@@ -11,10 +11,9 @@ import { failureOf } from '../pages/failure.js'
 import { type PageForm, form } from '../pages/form.js'
 import { type Content, type Html, html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
-import type { Texts } from '../pages/texts.js'
 import { pathOf } from './act.js'
 import { answerFailure, recordFailure } from './answers.js'
-import { waysOn } from './page.js'
+import { type View, waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
 
 /**
@@ -29,13 +28,8 @@ export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
   readonly open: (auth: AuthContext, view: LinkView) => Promise<Page>
 }
 
-/** What the page of a link is made of. */
-export interface LinkView {
-  readonly request: FastifyRequest
-  readonly texts: Texts
+export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   readonly token: string
-  /** What the fields of the form had that failed, so that the user need not type them again. */
-  readonly typed: Readonly<Record<string, unknown>>
   /** Makes a form that sends the token. */
   readonly form: (
     submit: string, fields: Content, more?: Pick<PageForm, 'look'> & { hidden?: { not_me: string } }
@@ -69,13 +63,10 @@ const STEPS: Readonly<Record<LinkMailKind, readonly [ask: keyof ApplicationPages
   'sign-in': ['login']
 }
 
-/** Answers a failure: an error handler of routes. */
-type LinkFailure = (error: Error, request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
-
 /** Mounts the page behind the links of a kind; returns what answers failures of its form there. */
 export function mountLinkPage (
   scope: FastifyInstance, auth: AuthContext, { kind, summary, user, customPage: option, open }: LinkPage
-): LinkFailure {
+) {
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
   const action = pathOf(auth, LINK_PATHS[kind])

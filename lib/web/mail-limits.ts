@@ -2,7 +2,6 @@ import type { LinkMailKind, Mail } from '../mails/mail.js'
 import type { Allowance, Attempt, Counter, Rule } from './counters.js'
 import { addressOf } from './limits.js'
 
-/** A mail, as the limits of mailboxes count it. */
 export interface CountedMail extends Attempt {
   readonly kind: Mail['kind']
   /** The address in canonical form. */
@@ -25,7 +24,6 @@ export interface MailLimits {
   readonly asker: MailLimit
   /** Links that act for one account, which another user may have. */
   readonly account: MailLimit
-  /** Notices about a change of an account. */
   readonly notice: MailLimit
   /** How long who has asked for a mail gets no other one of its kind, in milliseconds. */
   readonly interval: number
@@ -33,7 +31,6 @@ export interface MailLimits {
 
 export type MailLimitName = Exclude<keyof MailLimits, 'interval'>
 
-/** The limit of each kind of link. */
 export const LINK_LIMITS: Readonly<Record<LinkMailKind, MailLimitName>> = {
   register: 'owner',
   'reset-password': 'owner',
@@ -54,11 +51,7 @@ const byUser = countedBy('mails', ({ userId }) => String(userId))
 const byClientAndMailbox = countedBy('mails', ({ request, to }) => `${addressOf(request)} ${to}`)
 const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}`)
 
-/**
- * Sets up the limits of mailboxes.
- *
- * @param counter null for no limits
- */
+/** @param counter null for no limits */
 export function setUpMailLimits (counter: Counter | null): MailLimits {
   const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
     const count = counter?.(rules)

@@ -15,7 +15,6 @@ import { type CountedMail, LINK_LIMITS, type MailLimitName, type MailLimits } fr
 /** How many mails are sent at a time, and how many wait. */
 const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
 
-/** How long sending a mail may take. */
 const SEND_MS = 30_000
 
 /** How long the mails under way may take, all together, when the application closes. */
@@ -24,12 +23,10 @@ const CLOSE_MS = 10_000
 /** The longest header that a mail repeats. */
 const MAX_HEADER = 256
 
-/** The event of the lines in the log. */
 const EVENT = 'fastify-svc-auth.mail'
 
 const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
 
-/** A mail, as the log shows it. */
 interface MailInfo {
   readonly kind: Mail['kind']
   /** Null without a request. */
@@ -40,7 +37,6 @@ interface MailInfo {
 /** The application caused the mail. */
 const NO_REQUEST: MailOrigin = { requestId: null, ip: null, userAgent: null, language: null }
 
-/** Why a mail is not sent. */
 type Unsent = NoMail | 'unconfirmed' | 'closing'
 
 /**
@@ -52,6 +48,10 @@ export class Mailer {
   readonly #mail: MailOptions
   readonly #base: URL
   readonly #limits: MailLimits
+  /** As {@link MailLimits.interval}. */
+  readonly interval: number
+  /** Whether unknown addresses get a mail. */
+  readonly answersUnknown: boolean
   readonly #queue = new FairQueue(LIMITS)
   readonly #underWay = new Map<MailInfo, Promise<void>>()
   readonly #closing = new AbortController()
@@ -62,16 +62,8 @@ export class Mailer {
     this.#mail = mail
     this.#base = base
     this.#limits = limits
-  }
-
-  /** As {@link MailLimits.interval}. */
-  get interval (): number {
-    return this.#limits.interval
-  }
-
-  /** Whether unknown addresses get a mail. */
-  get answersUnknown (): boolean {
-    return this.#mail.choices.unknownAddress
+    this.interval = limits.interval
+    this.answersUnknown = mail.choices.unknownAddress
   }
 
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import type { AuthError } from '../errors.js'
-import { ANY_ORIGIN } from '../http/redirects.js'
+import { ANY_ORIGIN, withQuery } from '../http/redirects.js'
 import { failureOf, sentenceOf } from '../pages/failure.js'
 import { type WayOn, links } from '../pages/form.js'
 import type { Html } from '../pages/html.js'
@@ -12,7 +12,6 @@ import { recordFailure } from './answers.js'
 import { takeNotice } from './notices.js'
 import { operation, operationIdOf, redirect } from './schema-parts.js'
 
-/** What a page is made of. */
 export interface View {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
@@ -44,12 +43,8 @@ export interface Targets {
 /** Makes a page; null once the request was answered otherwise. */
 type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
-/**
- * Makes an act of a page, which shows the failures of its forms.
- *
- * @param route `path`: below the prefix; its last part names the page in the document
- */
-export function page ({ path, when = () => true }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
+/** @param route `path`: below the prefix; its last part names the page in the document */
+export function page ({ path, when }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
   return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
 }
 
@@ -115,26 +110,14 @@ export function waysOn (
   return links(...first, login, [site.publicPath('/'), common.home])
 }
 
-/** Returns a path with a query; members that are null are left out. */
-export function withQuery (path: string, query: Readonly<Record<string, string | null>>): string {
-  const params = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== null) params.set(name, value)
-  return params.size === 0 ? path : `${path}?${params}`
-}
-
-/**
- * Where the forms of a page lead: after a success to `next`, after a failure to the page itself.
- *
- * @param path as for {@link pathOf}
- */
+/** Where forms of a page lead: after a success to `next`, after a failure to the page itself. */
 export function targetsOf (
   auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
 ): Targets {
   return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
 }
 
-/** Redirects a request for a page to another one. */
 export function redirected (reply: FastifyReply, path: string): null {
-  reply.header('Cache-Control', 'no-store').redirect(path, 302)
+  reply.redirect(path, 302)
   return null
 }

@@ -23,7 +23,6 @@ export const password = { type: 'string' } as const
 
 export const newPassword = { type: 'string', description: '8 to 1024 bytes' } as const
 
-/** What a new password may be refused with. */
 export const NEW_PASSWORD_REFUSALS = ['weak_password', 'breached_password'] as const
 
 /** The field by which the signed-in user authenticates for a change. */

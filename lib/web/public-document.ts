@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { allowCaching } from './caching.js'
-import { type Operation, operation } from './schema-parts.js'
+import { type Operation, objectOf, operation } from './schema-parts.js'
 
 /** A JSON document that programs of anyone read. */
 export interface PublicDocument extends Pick<Operation, 'summary' | 'description' | 'operationId'> {
@@ -10,17 +10,15 @@ export interface PublicDocument extends Pick<Operation, 'summary' | 'description
   maxAge?: number
 }
 
-/** Mounts a document at a path of the scope. */
 export function mountDocument (
   scope: FastifyInstance, path: string, { members, maxAge, ...described }: PublicDocument,
   read: (reply: FastifyReply) => object
 ): void {
-  const content = members === undefined
-    ? { additionalProperties: true }
-    : { required: Object.keys(members), properties: members }
-  const answers = { 200: { type: 'object', description: 'The document', ...content } }
+  const document = members === undefined
+    ? { type: 'object', description: 'The document', additionalProperties: true }
+    : objectOf('The document', members)
   scope.get(path, {
-    schema: operation({ ...described, user: 'anyone', answers }),
+    schema: operation({ ...described, user: 'anyone', answers: { 200: document } }),
     onSend: async (_request, reply) => maxAge && allowCaching(reply, `public, max-age=${maxAge}`),
     exposeHeadRoute: false
   }, async (_request, reply) => read(reply))

@@ -71,15 +71,18 @@ export const remember = {
   description: 'A checkbox: a session of `session.remember.days`, instead of one that ends with the browser or in a day'
 } as const
 
+/** An object with all of these members: JSON Schemas by name. */
+export function objectOf (description: string, properties: Readonly<Record<string, object>>) {
+  return { type: 'object', description, required: Object.keys(properties), properties }
+}
+
 export const signedIn = {
   ...principal,
   headers: { 'Set-Cookie': { type: 'string', description: 'The cookie of the session' } }
 } as const
 
-/** The answer of a request after which a mail is sent, if one is due. */
 export const accepted = { type: 'null', description: 'Accepted: a mail follows if one is due' } as const
 
-/** The answer of a success without content. */
 export const done = { type: 'null', description: 'Done' } as const
 
 export const redirect = {
@@ -95,9 +98,7 @@ export interface Operation {
   operationId: string
   /** Whether the request must be that of a signed-in user. */
   user: keyof typeof SECURITY
-  /** The answers by status, besides failures. */
   answers: Readonly<Record<number, object>>
-  /** Its error codes. */
   refuses?: readonly AuthErrorCode[]
 }
 
@@ -118,23 +119,19 @@ export const undocumented = { hide: true, response: { '4xx': error } } as const
 
 /** Describes the error responses of a route by status, with their codes and sentences. */
 function refusals (codes: readonly AuthErrorCode[]) {
-  const statuses = new Set(codes.map(code => ERRORS[code][0]))
-  const codesOf = (status: number): AuthErrorCode[] => codes.filter(code => ERRORS[code][0] === status)
+  const byStatus = Object.entries(Object.groupBy(codes, code => ERRORS[code][0]))
   return {
-    ...Object.fromEntries(Array.from(statuses, status => [status, refusal(codesOf(status))])),
+    ...Object.fromEntries(byStatus.map(([status, codes]) => [status, refusal(codes)])),
     '4xx': { ...error, description: 'Another refusal, such as that of a body that is too large' },
     '5xx': { ...error, description: 'Another failure' }
   }
 }
 
-const RETRY_AFTER = {
-  'Retry-After': { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' }
-} as const
-
 function refusal (codes: readonly AuthErrorCode[]) {
   const description = codes.map(code => `\`${code}\`: ${ERRORS[code][1]}`).join('\n\n')
   const saysWhen = codes.some(code => code === 'rate_limited' || code === 'busy')
-  return { ...error, description, ...(saysWhen && { headers: RETRY_AFTER }) }
+  const retryAfter = { type: 'integer', description: 'Seconds, with `rate_limited` and `busy`' }
+  return { ...error, description, ...(saysWhen && { headers: { 'Retry-After': retryAfter } }) }
 }
 
 /** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
@@ -143,7 +140,7 @@ export function filledIn (field: string | undefined): string | undefined {
 }
 
 /** Whether a checkbox is checked: forms send `on` or a value of the page, and nothing otherwise. */
-export function isChecked (field: boolean | string | undefined): boolean {
+export function isChecked (field: unknown): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
 

@@ -4,7 +4,7 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from '../context.js'
-import { AuthError } from '../errors.js'
+import { AuthError, invalidRequest } from '../errors.js'
 import { corsWarning } from '../http/cors.js'
 import type { Site } from '../http/site.js'
 import { isWithoutSession, warnOfPlainHttp } from '../session/cookie.js'
@@ -40,15 +40,16 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance,
-  { pages, site }: AuthContext
+  scope: FastifyInstance, { pages, site }: AuthContext
 ): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
   const compilations: Array<() => unknown> = []
   scope.setValidatorCompiler(({ schema: given }) => {
-    const schema = constant(given)
+    const text = JSON.stringify(given)
+    const schema = schemas.get(text) ?? given
+    schemas.set(text, schema)
     compilations.push(() => AJV.compile(schema))
     return data => {
       const validate = AJV.compile(schema)
@@ -73,15 +74,6 @@ export async function setUpScope (
   return compilations
 }
 
-/** Returns the first schema that had the same text. */
-function constant (schema: object): object {
-  const text = JSON.stringify(schema)
-  const first = schemas.get(text) ?? schema
-  schemas.set(text, first)
-  return first
-}
-
-/** Checks the requests to the routes of a scope before their handlers run. */
 export function checkRequests (scope: FastifyInstance, site: Site): void {
   scope.addHook('onRequest', async request => {
     if (isWithoutSession(request)) return
@@ -157,5 +149,5 @@ function parseForm (text: string): Record<string, unknown> {
 }
 
 function notUtf8 (): AuthError {
-  return new AuthError('invalid_request', { message: 'The body is not UTF-8.' })
+  return invalidRequest('The body is not UTF-8.')
 }

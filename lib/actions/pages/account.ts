@@ -1,32 +1,28 @@
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../context.js'
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
+import { withQuery } from '../../http/redirects.js'
 import { deviceOf } from '../../pages/device.js'
 import {
-  type SettingsRow, action, currentPasswordField, field, form, nameField, newPasswordField, row, usernameField
+  type SettingsRow, action, field, form, nameField, newPasswordField, passwordField, row, usernameField
 } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeySignal } from '../../pages/passkey-form.js'
 import { dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
-import { type Targets, type View, page, redirected, withQuery } from '../../web/page.js'
-import {
-  hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn
-} from './parts.js'
+import { type Targets, type View, page, redirected } from '../../web/page.js'
+import { hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn } from './parts.js'
 
-/** What the rows of the page show. */
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
   readonly hasPassword: boolean
   /** Makes a row, which is open if its form has failed. */
   readonly rowOf: (name: string, shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
-  /** Where the forms of a row go. */
   readonly targets: (row: string, after?: { done?: 'sent', open?: string }) => Targets
   /** Where the forms go that sign the user out. */
   readonly left: Targets
 }
 
-/** The page on which the signed-in user sees and changes their account. */
 export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts, typed, opened }) => {
   const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)
@@ -96,7 +92,7 @@ function emailRow (view: AccountView): Content {
       hidden: sent,
       fields: [
         field({ ...newEmail, value: textIn(typed.email) }),
-        view.hasPassword && currentPasswordField(common.currentPassword)
+        view.hasPassword && passwordField(common.currentPassword, 'current')
       ],
       submit: account.emailSubmit
     }),
@@ -116,7 +112,7 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, row
       hidden: targets('password'),
       fields: [
         usernameField(null, user.email),
-        hasPassword && currentPasswordField(common.currentPassword),
+        hasPassword && passwordField(common.currentPassword, 'current'),
         newPasswordField(common, common.newPassword, local.minPasswordLength)
       ],
       submit: hasPassword ? account.passwordSubmit : account.setPassword
@@ -178,7 +174,7 @@ function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf
     content: form({
       action: pathOf(auth, 'local/delete-account'),
       hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
-      fields: hasPassword && currentPasswordField(common.currentPassword),
+      fields: hasPassword && passwordField(common.currentPassword, 'current'),
       submit: account.deleteSubmit,
       look: 'danger'
     })

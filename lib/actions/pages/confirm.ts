@@ -9,7 +9,6 @@ import { page, redirected, targetsOf } from '../../web/page.js'
 import { hasIcons, nameOf, providerLinks, signInPath } from './parts.js'
 import { leaveForm } from './totp.js'
 
-/** The page on which the signed-in user authenticates again. */
 export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
   const { request, reply, texts, next, needsFactor } = view
   const { common, confirm, factors } = texts

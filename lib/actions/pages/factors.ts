@@ -3,28 +3,25 @@ import { currentUser } from '../../current-user/current.js'
 import { missingAuthentication } from '../../current-user/recent.js'
 import { type UserFactor, listFactors } from '../../factors/factor-list.js'
 import type { PasskeyUser } from '../../factors/passkey-ceremonies.js'
+import { withQuery } from '../../http/redirects.js'
 import { action, button, field, form, row, section } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { type PasskeyPaths, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
 import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
-import { type Targets, type View, page, redirected, withQuery } from '../../web/page.js'
+import { type Targets, type View, page, redirected } from '../../web/page.js'
 import { maySendMailCode } from '../enrolment.js'
 import { pathOfPage, signInPath, textIn } from './parts.js'
 import { enrolPage } from './totp.js'
 
-/** What the parts of the page show. */
 interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
-  /** Those of the user. */
   readonly own: readonly UserFactor[]
-  /** Where forms go after a change. */
   readonly saved: Targets
   /** How the button looks that sets up the first factor. */
   readonly look: 'primary' | 'quiet'
 }
 
-/** The page on which the signed-in user sees and changes their factors. */
 export const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, typed, next, isLost } = view
   const { common, factors, confirm } = texts
@@ -59,7 +56,6 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
   }
 })
 
-/** Lists apps and passkeys: what each is, what is known of it, and what the user can do with it. */
 function listSection (view: FactorsView): Content {
   const { auth, texts: { factors }, own, saved, look } = view
   const listed = own.filter(({ kind }) => kind !== 'recovery')

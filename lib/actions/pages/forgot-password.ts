@@ -5,7 +5,6 @@ import { pathOf } from '../../web/act.js'
 import { page, targetsOf } from '../../web/page.js'
 import { pathOfPage, signInPath, textIn } from './parts.js'
 
-/** The page on which users ask for the link that chooses a new password. */
 export const forgotPassword = page({
   path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
 }, async (auth, { request, texts: { common, forgotPassword }, next, typed }) => ({

@@ -1,14 +1,12 @@
-/** What several pages have in common. */
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
+import { withQuery } from '../../http/redirects.js'
 import { button } from '../../pages/form.js'
 import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
-import { withQuery } from '../../web/page.js'
-import { isChecked } from '../../web/schema-parts.js'
 
 /** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
@@ -47,7 +45,6 @@ export function providerLinks (
     ))
 }
 
-/** Whether a page with links to providers has pictures. */
 export function hasIcons ({ providers }: AuthContext): boolean {
   return providers.some(({ icon }) => icon !== undefined)
 }
@@ -56,7 +53,6 @@ function providerOf ({ providers }: AuthContext, name: string): ExternalProvider
   return providers.find(provider => provider.name === name)
 }
 
-/** How a user is called. */
 export function nameOf ({ userId, claims: { name, email } }: Principal): string {
   return name ?? email ?? userId
 }
@@ -64,9 +60,4 @@ export function nameOf ({ userId, claims: { name, email } }: Principal): string 
 /** What the user typed into a text field of the form that failed. */
 export function textIn (value: unknown): string | null {
   return typeof value === 'string' ? value : null
-}
-
-/** Whether a checkbox of the form that failed was checked. */
-export function checkedIn (value: unknown): boolean {
-  return isChecked(textIn(value) ?? undefined)
 }

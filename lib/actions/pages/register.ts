@@ -3,9 +3,9 @@ import { checkbox, emailField, form, links, nameField, newPasswordField } from '
 import { html } from '../../pages/html.js'
 import { pathOf } from '../../web/act.js'
 import { page, targetsOf } from '../../web/page.js'
-import { checkedIn, pathOfPage, signInPath, textIn } from './parts.js'
+import { isChecked } from '../../web/schema-parts.js'
+import { pathOfPage, signInPath, textIn } from './parts.js'
 
-/** The page on which users register. */
 export const register = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
   const { request, texts, next, typed } = view
   const { common, titles, register, forgotPassword } = texts
@@ -29,7 +29,7 @@ export const register = page({ path: '/pages/register', when: canRegister }, asy
           emailField(common.email, textIn(typed.email)),
           !isFirst && newPasswordField(common, common.password, minPasswordLength),
           auth.remember !== null && verify === 'later' &&
-            checkbox('remember', common.remember, checkedIn(typed.remember))
+            checkbox('remember', common.remember, isChecked(typed.remember))
         ],
         submit: isFirst ? forgotPassword.submit : titles.register
       }),

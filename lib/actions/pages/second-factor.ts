@@ -8,8 +8,8 @@ import { principalOf } from '../../session/record.js'
 import { pendingSecondFactor } from '../../sign-in/second-factor.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
+import { isChecked } from '../../web/schema-parts.js'
 import { finishSignIn } from '../second-factor.js'
-import { checkedIn } from './parts.js'
 import { enrolPage, leaveForm, setUpOf } from './totp.js'
 
 /** The page on which a user finishes a sign-in that waits, or sets up the factor that it needs. */
@@ -30,7 +30,7 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
   const trustedDays = auth.factors.secondFactor?.trustedDays ?? null
   const { language, signIn, factors, confirm } = texts
   const trust = trustedDays !== null &&
-    checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), checkedIn(typed.trust))
+    checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
   const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {

@@ -8,7 +8,8 @@ import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/pass
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
-import { checkedIn, hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
+import { isChecked } from '../../web/schema-parts.js'
+import { hasIcons, nameOf, pathOfPage, providerLinks, textIn } from './parts.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
@@ -33,7 +34,7 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
   const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
-  const remember = auth.remember !== null && checkbox('remember', common.remember, checkedIn(typed.remember))
+  const remember = auth.remember !== null && checkbox('remember', common.remember, isChecked(typed.remember))
   // The button for a mail is behind an "or".
   const isBelowMail = byPassword && byMail
   const byPasskey = pathOf(auth, 'local/passkeys/login')

@@ -1,5 +1,6 @@
 import { type AuthContext, hasSecondFactor, needed } from '../../context.js'
 import type { AuthError } from '../../errors.js'
+import { withQuery } from '../../http/redirects.js'
 import { action, button, codeField, form, ways } from '../../pages/form.js'
 import { type Content, Html, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
@@ -7,11 +8,10 @@ import { passkeyForm, passkeyHints } from '../../pages/passkey-form.js'
 import { type Texts, filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { nextAuthenticationStep } from '../../web/answers.js'
-import { type Targets, type View, page, redirected, targetsOf, withQuery } from '../../web/page.js'
+import { type Targets, type View, page, redirected, targetsOf } from '../../web/page.js'
 import { type EnrollingUser, isCodeMailed } from '../enrolment.js'
 import { pendingTotp } from '../totp.js'
 
-/** How a user sets up a factor. */
 interface SetUp {
   readonly targets: Targets
   /** Whether the user has to enter a code that is sent by e-mail, too. */
@@ -20,7 +20,6 @@ interface SetUp {
   readonly back: string | null
 }
 
-/** The page on which a user sets up an authenticator app. */
 export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
@@ -81,7 +80,6 @@ function passkeyPart (
   return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
 }
 
-/** How a user sets up the factor that a sign-in waits for, or one of their choice. */
 export function setUpOf (
   auth: AuthContext, { request, next }: View, { waiting, asksMailCode }: Pick<EnrollingUser, 'waiting' | 'asksMailCode'>
 ): SetUp {
