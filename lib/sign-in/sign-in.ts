@@ -67,6 +67,7 @@ export function written (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' |
 export function identityOfUser (user: User, links: readonly Link[]): ProviderIdentity {
   const link = links.find(({ provider }) => provider === 'local') ?? links[0]
   if (link === undefined) throw new AuthError('unknown_user')
+  if (link.provider === 'local') return localIdentity(user, link)
   const { provider, subject, claims } = link
   return { provider, subject, claims, emailVerified: user.emailVerified && emailOf(claims) === user.email }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
+import { hash } from '@node-rs/argon2'
 import SqliteDatabase from 'better-sqlite3'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -537,6 +538,34 @@ t.test('app.auth.signIn signs a user in by other means', async t => {
     t.equal(sessions.sessions.length, 1)
     t.match(sessions.sessions[0], userId)
   })
+})
+
+t.test('a local account is verified by its address for every kind of sign-in, also where its claims lack it', async t => {
+  const seen: unknown[] = []
+  const store = new MemoryAuthStore()
+  const app = await startApp(t, {
+    local: localProvider(), store, onSignIn: ({ identity: { provider, emailVerified } }) => { seen.push([provider, emailVerified]) }
+  }, {}, app => {
+    app.post<{ Params: { userId: string } }>('/sign-in/:userId', async ({ params: { userId } }, reply) => {
+      await app.auth.signIn(reply.request, userId)
+      return 'signed in'
+    })
+  })
+  const userId = randomUUID()
+  await new Accounts(store).createUser({
+    userId,
+    email: ADA.email,
+    emailVerified: true,
+    name: null,
+    claims: {},
+    link: { provider: 'local', subject: ADA.email, claims: { sub: userId } },
+    passwordHash: await hash(ADA.password, { memoryCost: 8, timeCost: 1 })
+  })
+
+  await new Browser(app).post('/auth/local/login', ADA)
+  await new Browser(app).post(`/sign-in/${userId}`)
+
+  t.strictSame(seen, [['local', true], ['local', true]])
 })
 
 t.test('further fields of a form reach the hook, as far as they are single and short', async t => {
