@@ -21,6 +21,7 @@ import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, checkedRateLimit } from './rate-limits.js'
 import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
+import { Sealer } from './sealed.js'
 import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type OwnSession, type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './store/memory.js'
@@ -270,7 +271,7 @@ function factorRules (
   return Object.freeze({
     secondFactor: rules,
     passkeys: passkeys?.resolve(site) ?? null,
-    sealer: (dataSecret && (secondFactor ?? passkeys)?.sealerOf(dataSecret)) ?? null
+    sealer: dataSecret && (secondFactor ?? passkeys) ? new Sealer(dataSecret, 'second factor') : null
   })
 }
 

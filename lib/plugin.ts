@@ -24,6 +24,7 @@ import {
 import type { PasskeyPaths } from './pages/passkey-form.js'
 import type { PageLayout } from './pages/page-layout.js'
 import { hashing } from './passwords/hashing.js'
+import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookie.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
@@ -161,7 +162,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     kept,
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
-    signOutSealer: signOutSecrets && new (await import('./sealed.js')).Sealer(signOutSecrets, 'sign-out at a provider'),
+    signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
     layout: layout ?? (mailer ?? signOutSecrets ?? hasFactors({ factors }) ? await plainLayout(options) : null),
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),

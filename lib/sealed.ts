@@ -6,9 +6,6 @@ const UNREADABLE = 'Encrypted data cannot be read at the moment; ask the operato
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const
 
-/** The use for secrets of factors, and for what waits for a factor. */
-export const FACTORS = 'second factor'
-
 /**
  * Encrypts what a database must not show, and what nobody who writes to the database may exchange:
  * a sealed value is opened for the row that it was sealed for, and for no other use of the secrets.

@@ -18,7 +18,7 @@ export interface Loaded {
 // As a program: an application with all that the plugin has, and a store on the target that is its first argument. Static imports would be
 // loaded before the hooks are there.
 const OF_FACTORS =
-  /\/lib\/(?:factors\/(?!factor-list)|sign-in\/(?:second-factor|factor-codes|passkeys)|actions\/(?:enrolment|factors|second-factor|passkeys)|sealed)/
+  /\/lib\/(?:factors\/(?!factor-list)|sign-in\/(?:second-factor|factor-codes|passkeys)|actions\/(?:enrolment|factors|second-factor|passkeys))/
 const { port1: loadings, port2: port } = new MessageChannel()
 register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
 const packages = new Set<string>()

@@ -1,8 +1,6 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
-import { FACTORS, Sealer } from '../sealed.js'
-import type { Secrets } from '../secrets.js'
 import { PasskeyCeremonies } from './passkey-ceremonies.js'
 
 /** Options of {@link Passkeys}. */
@@ -57,15 +55,6 @@ export class Passkeys {
   /** @throws OptionsError naming the option */
   constructor (options: PasskeysOptions) {
     this.#options = checkedOptions('Passkeys', options, OPTIONS, "{ name: 'Shop' }")
-  }
-
-  /**
-   * Returns what seals a sign-in that waits. For the plugin.
-   *
-   * @hidden
-   */
-  sealerOf (secrets: Secrets): Sealer {
-    return new Sealer(secrets, FACTORS)
   }
 
   /**

@@ -2,7 +2,6 @@ import type { AuthenticationMethod, Principal } from '../authentication.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../option-checks.js'
-import { FACTORS, Sealer } from '../sealed.js'
 import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
 
@@ -86,15 +85,6 @@ export class SecondFactor {
   /** @throws OptionsError naming the option */
   constructor (options: SecondFactorOptions) {
     this.#settings = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
-  }
-
-  /**
-   * Returns what seals a sign-in that waits. For the plugin.
-   *
-   * @hidden
-   */
-  sealerOf (secrets: Secrets): Sealer {
-    return new Sealer(secrets, FACTORS)
   }
 
   /**
