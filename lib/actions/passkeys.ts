@@ -234,13 +234,13 @@ export const passkeyScript: Act = {
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
   auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
-): Promise<ReturnType<PasskeyCeremonies['loginOptions']>> {
+): Promise<ReturnType<PasskeyCeremonies['requestOptions']>> {
   const { request } = form
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
-  if (ceremony === 'login') return passkeys.loginOptions()
+  if (ceremony === 'login') return passkeys.requestOptions()
   if (ceremony === 'factor') {
     const user = await provingUser(auth, request)
-    return passkeys.factorOptions(passkeysIn(await auth.accounts.factors(user.userId)))
+    return passkeys.requestOptions(passkeysIn(await auth.accounts.factors(user.userId)))
   }
   const isSilent = ceremony === 'create'
   // A sign-in that waits for a factor is finished by one that the user has chosen.

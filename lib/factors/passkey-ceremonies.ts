@@ -61,15 +61,6 @@ export class UnknownPasskey extends AuthError {
   }
 }
 
-/** A user as authenticators and password managers know them. */
-export interface PasskeyUser {
-  readonly rpId: string
-  /** The 16 bytes of the UUID, as base64url. */
-  readonly userId: string
-  readonly name: string
-  readonly displayName: string
-}
-
 /**
  * The ceremonies of passkeys. Their responses are read by {@link readResponse}.
  *
@@ -95,8 +86,8 @@ export class PasskeyCeremonies {
     await library.done()
   }
 
-  /** Returns what password managers show for a passkey. */
-  userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>): PasskeyUser {
+  /** Returns a user as authenticators and password managers know them. */
+  userDetails ({ userId, email, name }: Pick<User, 'userId' | 'email' | 'name'>) {
     const shown = email ?? name ?? userId
     return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
@@ -122,15 +113,15 @@ export class PasskeyCeremonies {
     })
   }
 
-  /** Returns the options for a sign-in: the same for everybody but for the challenge. */
-  loginOptions (): CeremonyOptions {
-    return ceremony({ rpId: this.relyingParty.rpId, userVerification: 'required' })
-  }
-
-  /** Returns the options for a user who is known. */
-  factorOptions (allow: readonly Factor[]): CeremonyOptions {
-    const allowCredentials = allow.map(descriptorOf)
-    return ceremony({ rpId: this.relyingParty.rpId, userVerification: 'required', allowCredentials })
+  /**
+   * Returns the options for a signature.
+   *
+   * @param allow the passkeys of a user who is known; without it for a sign-in, where the options
+   *   are the same for everybody but for the challenge
+   */
+  requestOptions (allow?: readonly Factor[]): CeremonyOptions {
+    const { rpId } = this.relyingParty
+    return ceremony({ rpId, userVerification: 'required', ...(allow && { allowCredentials: allow.map(descriptorOf) }) })
   }
 
   /**
@@ -149,9 +140,7 @@ export class PasskeyCeremonies {
     const { verifyRegistrationResponse, verifySignature, decodeAttestationObject, isoCBOR } = await library.done()
     const now = Date.now()
     const shownName = passkeyName(name, now)
-    return refusingFailures(async () => {
-      const { id, clientDataJSON, fields } = response
-      assertNotFramed(response)
+    return refusingFailures(response, async ({ id, clientDataJSON, fields }) => {
       const authData = decodeAttestationObject(bytesOf(base64urlIn(fields, 'attestationObject'))).get('authData')
       const attestationObject = base64url(Buffer.concat([UNATTESTED, isoCBOR.encode(authData)]))
       const { verified, registrationInfo } = await verifyRegistrationResponse({
@@ -190,9 +179,7 @@ export class PasskeyCeremonies {
     { challenge, factor, userId }: { challenge: string, factor: Factor | null, userId: string }
   ): Promise<Factor> {
     const { verifyAuthenticationResponse, decoy } = await library.done()
-    return refusingFailures(async () => {
-      const { id, clientDataJSON, fields } = response
-      assertNotFramed(response)
+    return refusingFailures(response, async ({ id, clientDataJSON, fields }) => {
       const signed = {
         authenticatorData: base64urlIn(fields, 'authenticatorData'),
         signature: base64urlIn(fields, 'signature'),
@@ -282,15 +269,17 @@ export function readResponse (response: unknown): PasskeyResponse | null {
   }
 }
 
-/** Asserts that a page of this application asked for a response, and not a page around it. */
-function assertNotFramed ({ clientData: { crossOrigin = false, topOrigin } }: PasskeyResponse): void {
-  assert(crossOrigin === false && topOrigin === undefined, 'the page was in a frame of another origin')
-}
-
-/** Makes any failure of a verification the same refusal. */
-async function refusingFailures<T> (verify: () => Promise<T>): Promise<T> {
+/**
+ * Verifies a response that a page of this application asked for, and not a page around it. Makes
+ * any failure the same refusal.
+ */
+async function refusingFailures<T> (
+  response: PasskeyResponse, verify: (response: PasskeyResponse) => Promise<T>
+): Promise<T> {
   try {
-    return await verify()
+    const { crossOrigin = false, topOrigin } = response.clientData
+    assert(crossOrigin === false && topOrigin === undefined, 'the page was in a frame of another origin')
+    return await verify(response)
   } catch (cause) {
     throw new AuthError('invalid', { message: PASSKEY_REFUSED, cause })
   }

@@ -57,8 +57,8 @@ async function startShop (t: Test): Promise<Shop> {
     if (shop.refusal !== null) return reply.code(shop.refusal).send({ error: 'rate_limited' })
     const made = new Map([
       ['register', () => ceremonies.registrationOptions(USER, shop.factors)],
-      ['login', () => ceremonies.loginOptions()],
-      ['factor', () => ceremonies.factorOptions(shop.factors)]
+      ['login', () => ceremonies.requestOptions()],
+      ['factor', () => ceremonies.requestOptions(shop.factors)]
     ]).get(body.for)?.()
     if (made === undefined) return reply.code(400).send()
     challenges.set(made.challenge, body.for)

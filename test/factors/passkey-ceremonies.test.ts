@@ -40,7 +40,7 @@ async function added (device: SoftwareAuthenticator, lies: Lies = {}): Promise<F
 
 /** Signs Ada in, as the passkey that is named. */
 async function signedIn (device: SoftwareAuthenticator, factor: Factor | null, lies: Lies = {}): Promise<Factor> {
-  const { challenge, options } = ceremonies.loginOptions()
+  const { challenge, options } = ceremonies.requestOptions()
   return ceremonies.verifyAssertion(read(device.get(options, lies)), { challenge, factor, userId: ADA.userId })
 }
 
@@ -80,7 +80,7 @@ t.test('a response may be the text that a form sends', async t => {
   const factor = await ceremonies.verifyRegistration(
     read(JSON.stringify(device.create(registration.options))), { challenge: registration.challenge, name: 'Phone' }
   )
-  const login = ceremonies.loginOptions()
+  const login = ceremonies.requestOptions()
   const response = read(JSON.stringify(device.get(login.options)))
 
   t.equal(factor.name, 'Phone')
@@ -104,14 +104,14 @@ t.test('the options require verification of the user, and a passkey that the aut
     authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
     attestation: 'none'
   })
-  const { challenge: another, options: asked } = ceremonies.factorOptions([factor])
+  const { challenge: another, options: asked } = ceremonies.requestOptions([factor])
   t.strictSame(asked, {
     challenge: another, timeout: 300_000, rpId: 'app.example', userVerification: 'required', allowCredentials: [descriptor]
   })
 })
 
 t.test('attack 97: the options of a sign-in are the same for everybody but for the challenge', async t => {
-  const [one, other] = [ceremonies.loginOptions(), ceremonies.loginOptions()]
+  const [one, other] = [ceremonies.requestOptions(), ceremonies.requestOptions()]
 
   t.not(one.challenge, other.challenge)
   t.strictSame(one.options, { challenge: one.challenge, timeout: 300_000, rpId: 'app.example', userVerification: 'required' })
@@ -305,7 +305,7 @@ t.test('the name of a passkey is text, and cut', async t => {
 
 t.test('attack 106: what does not have the form of a response is not read, and names neither challenge nor user', async t => {
   const device = authenticator()
-  const right = device.get(ceremonies.loginOptions().options)
+  const right = device.get(ceremonies.requestOptions().options)
   const cyclic: Record<string, unknown> = {}
   cyclic.cyclic = cyclic
   const wrong: unknown[] = [

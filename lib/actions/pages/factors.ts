@@ -2,7 +2,7 @@ import { type AuthContext, hasFactors, hasSecondFactor } from '../../context.js'
 import { currentUser } from '../../current-user/current.js'
 import { missingAuthentication } from '../../current-user/recent.js'
 import { type UserFactor, listFactors } from '../../factors/factor-list.js'
-import type { PasskeyUser } from '../../factors/passkey-ceremonies.js'
+import type { PasskeyCeremonies } from '../../factors/passkey-ceremonies.js'
 import { withQuery } from '../../http/redirects.js'
 import { action, button, field, form, row, section } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
@@ -94,7 +94,7 @@ function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): 
 function passkeySection (
   { auth, texts, typed, own, saved, look }: FactorsView,
   { options }: PasskeyPaths,
-  { rpId, userId, ...names }: PasskeyUser
+  { rpId, userId, ...names }: ReturnType<PasskeyCeremonies['userDetails']>
 ): Html {
   const { factors } = texts
   const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === 'passkey' ? id : [])
