@@ -6,6 +6,14 @@ import type { Claims } from './claims.js'
  */
 export type AuthenticationMethod = 'password' | 'provider' | 'mail' | 'application' | 'passkey' | 'totp' | 'recovery'
 
+/** What a signed ID token says about how the user authenticated (OpenID Connect Core 2). */
+export interface AuthenticationContext {
+  /** The methods (`amr`, RFC 8176); empty where the token names none. */
+  amr: readonly string[]
+  /** The authentication context class (`acr`); null where the token names none. */
+  acr: string | null
+}
+
 /** A proof of a user's identity. */
 export interface Proof {
   /** How the user authenticated. */

@@ -91,11 +91,9 @@ async function trustBrowser (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, user: User
 ): Promise<void> {
   const trustedBrowsers = auth.factors.secondFactor?.trustedBrowsers
-  if (trustedBrowsers === undefined) return
+  if (trustedBrowsers == null) return
   const { cookieName } = trustedBrowsers
-  const trusted = await trustedBrowsers.trust(cookiesNamed(request, cookieName), user)
-  if (trusted === null) return
-  const { value, maxAge, replacesSeveral } = trusted
+  const { value, maxAge, replacesSeveral } = await trustedBrowsers.trust(cookiesNamed(request, cookieName), user)
   const { path = '/', domain, secure } = request.session.cookie
   if (replacesSeveral) expireDuplicates(reply, cookieName, { path, domain })
   reply.setCookie(cookieName, value, {

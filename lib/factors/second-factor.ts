@@ -1,4 +1,4 @@
-import type { AuthenticationMethod, Principal } from '../authentication.js'
+import type { AuthenticationContext, AuthenticationMethod, Principal } from '../authentication.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../option-checks.js'
@@ -14,13 +14,9 @@ export interface FirstFactor {
 }
 
 /** What the signed ID token of a provider says about how the user authenticated there. */
-export interface ProviderProof {
+export interface ProviderProof extends AuthenticationContext {
   /** The name of the provider. */
   provider: string
-  /** The methods (`amr`, OpenID Connect Core 2 and RFC 8176); empty where the token names none. */
-  amr: readonly string[]
-  /** The authentication context class (`acr`); null where the token names none. */
-  acr: string | null
 }
 
 /** Options of {@link SecondFactor}. */
@@ -61,10 +57,8 @@ const OPTIONS = {
 
 /** The options of second factors with their defaults, and what needs the secrets of the plugin. */
 export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'trustedBrowser'> {
-  /** Null where no browser is trusted. */
-  readonly trustedDays: number | null
-  /** The browsers that are not asked for a second factor at each sign-in. */
-  readonly trustedBrowsers: TrustedBrowsers
+  /** The browsers that are not asked for a second factor at each sign-in; null for none. */
+  readonly trustedBrowsers: TrustedBrowsers | null
 }
 
 /**
@@ -94,8 +88,7 @@ export class SecondFactor {
    */
   rulesWith (secrets: Secrets, cookieName: string): SecondFactorRules {
     const { trustedBrowser, ...others } = this.#settings
-    const trustedDays = trustedBrowser?.days ?? null
-    const trustedBrowsers = new TrustedBrowsers(secrets, cookieName, trustedDays)
-    return Object.freeze({ ...others, trustedDays, trustedBrowsers })
+    const trustedBrowsers = trustedBrowser && new TrustedBrowsers(secrets, cookieName, trustedBrowser.days)
+    return Object.freeze({ ...others, trustedBrowsers })
   }
 }

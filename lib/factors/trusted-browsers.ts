@@ -19,33 +19,31 @@ const MAX_USERS = 3
 export class TrustedBrowsers {
   /** The name of the cookie. */
   readonly cookieName: string
-  /** Seconds that the cookie lives; null where no browser is trusted. */
-  readonly maxAge: number | null
+  /** How long a browser is trusted. */
+  readonly days: number
   readonly #keys: TokenKeys
 
   /** @param secrets the first one signs, all verify */
-  constructor (secrets: Secrets, cookieName: string, days: number | null) {
+  constructor (secrets: Secrets, cookieName: string, days: number) {
     this.#keys = keysOfSecrets(derivedSecrets(secrets, 'svc-auth trusted browser'))
     this.cookieName = cookieName
-    this.maxAge = days === null ? null : days * 24 * 60 * 60
+    this.days = days
   }
 
   /** Whether a browser is trusted that sends these cookies: one for each domain and path. */
   async trusts (cookies: readonly string[], { userId, generation }: TrustedUser): Promise<boolean> {
-    if (this.maxAge === null) return false
     const entries = (await this.#entriesOf(cookies)).flat()
     return entries.some(entry => entry[0] === userId && entry[1] === generation && entry[2] > Date.now())
   }
 
   /**
    * Returns the cookie that a browser has from now on, the seconds that it lives, and whether it
-   * takes the place of several; null where no browser is trusted.
+   * takes the place of several.
    */
   async trust (
     cookies: readonly string[], { userId, generation }: TrustedUser
-  ): Promise<{ value: string, maxAge: number, replacesSeveral: boolean } | null> {
-    const { maxAge } = this
-    if (maxAge === null) return null
+  ): Promise<{ value: string, maxAge: number, replacesSeveral: boolean }> {
+    const maxAge = this.days * 24 * 60 * 60
     const known = await this.#entriesOf(cookies)
     const others = known.flat().filter(entry => entry[0] !== userId).sort((one, other) => other[2] - one[2])
     const entry: Entry = [userId, generation, Date.now() + maxAge * 1000]

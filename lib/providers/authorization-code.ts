@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import * as oauth from 'oauth4webapi'
+import type { AuthenticationContext } from '../authentication.js'
 import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials, type ClientOptions } from './client-authentication.js'
 import { providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type {
-  Authentication, AuthenticationContext, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
 export interface FlowOptions

@@ -1,4 +1,5 @@
 import * as oauth from 'oauth4webapi'
+import type { AuthenticationContext } from '../authentication.js'
 import { withoutUndefined } from '../base/defaults.js'
 import { Once } from '../base/once.js'
 import { isSecureUrl } from '../http/secure-url.js'
@@ -7,9 +8,7 @@ import { type DiscoveryOptions, discover } from './discovery.js'
 import { failure, providerFailure, unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
-import type {
-  AuthenticationContext, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity
-} from './provider.js'
+import type { AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity } from './provider.js'
 
 /** The claims about a user: those of the verified ID token and those that userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {

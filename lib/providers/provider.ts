@@ -1,3 +1,4 @@
+import type { AuthenticationContext } from '../authentication.js'
 import type { IdentityClaims } from '../claims.js'
 
 /**
@@ -72,14 +73,6 @@ export interface ProviderTokens {
   expiresIn?: number
   /** The granted scopes, separated by spaces, if they differ from the requested ones. */
   scope?: string
-}
-
-/** What a signed ID token says about how the user authenticated (OpenID Connect Core 2). */
-export interface AuthenticationContext {
-  /** The methods (RFC 8176); empty where the token names none. */
-  amr: readonly string[]
-  /** The authentication context class; null where the token names none. */
-  acr: string | null
 }
 
 /** The result of an authorization response. */

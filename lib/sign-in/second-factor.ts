@@ -63,7 +63,7 @@ export async function checkSecondFactor (
   // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
   const kinds = factorsOf(auth, user)
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
-  const cookies = trustedBrowsers === undefined ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
+  const cookies = trustedBrowsers == null ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
   if (needs === 'factor' && await trustedBrowsers?.trusts(cookies, user)) return proof
 
   await wait(auth, request, authenticated, { proof, needs })

@@ -4,7 +4,7 @@ import { type SignedInUser, totp } from 'fastify-svc-auth/testing'
 import { describe, expect, test } from 'tstyche'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
 import type { CodeMail } from '../../lib/mails/mail.js'
-import type { AuthenticationContext } from '../../lib/providers/provider.js'
+import type { AuthenticationContext } from '../../lib/authentication.js'
 
 describe('second factors', () => {
   test('an issuer is enough', () => {

@@ -27,9 +27,9 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
   const kinds = await factorsOfUser(auth, userId)
   const hasCode = kinds.some(kind => kind !== 'passkey')
   const passkey = kinds.includes('passkey') ? auth.passkeyPaths : null
-  const trustedDays = auth.factors.secondFactor?.trustedDays ?? null
+  const trustedDays = auth.factors.secondFactor?.trustedBrowsers?.days
   const { language, signIn, factors, confirm } = texts
-  const trust = trustedDays !== null &&
+  const trust = trustedDays !== undefined &&
     checkbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
   const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
