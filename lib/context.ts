@@ -1,87 +1,41 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
-import type { Accounts } from './accounts/accounts.js'
 import type { AuthChannel } from './channel.js'
 import { AuthError } from './errors.js'
-import type { PasskeyCeremonies } from './factors/passkey-ceremonies.js'
-import type { SecondFactorRules } from './factors/second-factor.js'
-import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
-import type { RedirectPages } from './http/redirect-pages.js'
-import type { SignedRequests } from './http/signed-requests.js'
-import type { Site } from './http/site.js'
-import type { AccountRoutes, LocalIdentityProvider } from './local-identity-provider.js'
-import type { MailPages } from './mails/mail.js'
-import type { MailTokens } from './mails/mail-tokens.js'
+import type { AccountRoutes } from './local-identity-provider.js'
+import type { ResolvedOptions } from './options.js'
 import type { PageLayout } from './pages/page-layout.js'
 import type { PasskeyPaths } from './pages/passkey-form.js'
-import type { ExternalProvider } from './providers/provider.js'
 import type { Sealer } from './sealed.js'
 import type { StoreCapabilities } from './store/capabilities.js'
-import type { StoredSessions } from './store/sessions.js'
 import type { RateLimits } from './web/limits.js'
 import type { Mailer } from './web/mailer.js'
 import type { PublishedResources } from './web/published-resources.js'
+
+/** What becomes a part of the context, or is used up when that is made. */
+type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
 
 /**
  * What acts, guards and hooks work with: made once, from the options of the plugin. Parts that no
  * option asks for are null.
  */
-export interface AuthContext {
-  /** The only way to the accounts of the store. */
-  readonly accounts: Accounts
+export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   /** What the store keeps besides accounts. */
   readonly kept: StoreCapabilities
-  /** The sessions beside the users; null where a session store of the application has them. */
-  readonly listedSessions: StoredSessions | null
-
-  readonly providers: readonly ExternalProvider[]
-  readonly local: LocalIdentityProvider | null
-  /** What this process can ask for. */
-  readonly factors: FactorRules
   /** Seals ID tokens in sessions; null where no provider has `signOut`. */
   readonly signOutSealer: Sealer | null
-  /** Verifies the requests that `app.auth.signInUrl` signs. */
-  readonly signedRequests: SignedRequests
-  /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
-  readonly remember: number | null
-
-  readonly linking: LinkingPolicy
-  readonly onSignIn: SignInHook | null
-  readonly onLink: LinkHook | null
-  readonly onDelete: DeleteHook | null
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
-
-  readonly site: Site
-  /** The path in front of all routes. */
-  readonly prefix: string
   /** Redirects a navigation on another host to `baseUrl`. */
   readonly redirectToBaseUrl: onRequestAsyncHookHandler
-  readonly pages: RedirectPages
-  /** The pages of the application for the links in mails. */
-  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
-  /** As browsers see it. */
-  readonly changePasswordPage: string | null
-  /** The URL of the page on which users add and remove passkeys; null for none. */
-  readonly passkeysPage: string | null
   /** How pages of the plugin, of steps and of links look. */
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
   readonly hasPages: boolean
   readonly passkeyPaths: PasskeyPaths | null
-
   readonly limits: RateLimits
   /** The metadata that guards publish. */
   readonly resources: PublishedResources
   readonly mailer: Mailer | null
-  readonly mailTokens: MailTokens | null
-}
-
-/** The options of second factors and passkeys. */
-export interface FactorRules {
-  readonly secondFactor: SecondFactorRules | null
-  readonly passkeys: PasskeyCeremonies | null
-  /** Seals what waits for a factor; null without a data secret, which passkeys do not need. */
-  readonly sealer: Sealer | null
 }
 
 /** Whether the application has passwords and tokens. */

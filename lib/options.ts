@@ -1,6 +1,4 @@
 import type { RegisterOptions } from 'fastify'
-import type { FactorRules } from './context.js'
-import { CHANGE_PASSWORD, RELATED_ORIGINS } from './actions/well-known.js'
 import { OptionsError } from './errors.js'
 import type { Passkeys } from './factors/passkeys.js'
 import type { SecondFactor } from './factors/second-factor.js'
@@ -9,7 +7,7 @@ import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
 import { isPath, trustedUrl } from './http/redirects.js'
 import { isSecureOrLocal, isSecureUrl } from './http/secure-url.js'
-import { Site } from './http/site.js'
+import { CHANGE_PASSWORD, RELATED_ORIGINS, Site } from './http/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import {
   type Check, type Checked, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
@@ -166,7 +164,7 @@ export type ResolvedOptions = ReturnType<typeof resolveOptions>
  *
  * @param around `session`, `rateLimit`: whether the application has registered @fastify/session and
  *   @fastify/rate-limit itself; `prefix`: of the context, which precedes all of its routes
- * @returns what {@link AuthContext} has of them, and what the plugin makes the rest of
+ * @returns what `AuthContext` has of them, and what the plugin makes the rest of
  */
 export function resolveOptions (
   options: GivenOptions, around: { session?: boolean, rateLimit?: boolean, prefix?: string } = {}
@@ -226,10 +224,13 @@ export function resolveOptions (
     factors,
     layout,
     linking,
+    /** The sessions beside the users; null where a session store of the application has them. */
     listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
     local,
+    /** The pages of the application for the links in mails. */
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
+    /** Where users add and remove passkeys. */
     passkeysPage: hasPasskeysAtRoot ? pages.secondFactorPage ?? routePath(layout, 'pages/factors') : null,
     onDelete,
     onLink,
@@ -248,6 +249,7 @@ export function resolveOptions (
     prefix,
     providers,
     rateLimit: given.rateLimit,
+    /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
     remember: session?.remember ?? null,
     session,
     signOutSecrets: providers.some(({ signOut }) => signOut === true)
@@ -259,9 +261,10 @@ export function resolveOptions (
   })
 }
 
+/** What this process can ask for. */
 function factorRules (
   { secondFactor, passkeys, dataSecret }: Checked<typeof OPTIONS>, site: Site, session: OwnSession | null
-): FactorRules {
+) {
   const cookieName = session?.options.cookieName ?? 'svc_session'
   const rules = secondFactor?.rulesWith(
     requiredDataSecrets(dataSecret, 'with secondFactor, because it seals the secrets of users'),
@@ -271,6 +274,7 @@ function factorRules (
   return Object.freeze({
     secondFactor: rules,
     passkeys: passkeys?.resolve(site) ?? null,
+    /** Seals what waits for a factor; null without a data secret, which passkeys do not need. */
     sealer: dataSecret && (secondFactor ?? passkeys) ? new Sealer(dataSecret, 'second factor') : null
   })
 }

@@ -37,14 +37,14 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   factors: ['accounts', 'tokens', ...BASICS],
   // A pending sign-in holds what was asked of its provider.
   session: ['port', 'http', 'accounts', 'store', 'schema', ...BASICS],
-  // The types of what it holds.
-  context: ['pages', 'web', ...PARTS],
+  // The types of what it holds, most of which come from the options.
+  context: ['options', 'pages', 'web', ...PARTS],
   'current-user': ['context', ...PARTS],
   'sign-in': ['context', 'current-user', ...PARTS],
   web: ['context', 'current-user', 'pages', ...PARTS],
   actions: [...USERS, 'web', 'pages', ...PARTS],
   'app-auth': [...USERS, ...PARTS.filter(room => room !== 'providers')],
-  options: ['actions', 'context', 'pages', ...PARTS],
+  options: ['pages', ...PARTS],
   plugin: [...USERS, 'options', 'actions', 'app-auth', 'web', 'pages', ...PARTS],
   command: ['options', 'app-auth', ...PARTS],
   testing: ['web', 'app-auth', ...PARTS],

@@ -1,12 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { OptionsError } from '../errors.js'
+import { CHANGE_PASSWORD, RELATED_ORIGINS } from '../http/site.js'
 import { type PublicDocument, mountDocument } from '../web/public-document.js'
 import { operation, redirect } from '../web/schema-parts.js'
 
-/** Routes at the root of the application. */
-export const CHANGE_PASSWORD = '/.well-known/change-password'
-export const RELATED_ORIGINS = '/.well-known/webauthn'
 const PASSKEY_ENDPOINTS = '/.well-known/passkey-endpoints'
 const METADATA = '/.well-known/openid-configuration'
 

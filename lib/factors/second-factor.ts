@@ -55,12 +55,6 @@ const OPTIONS = {
   trustedBrowser: optional(table({ days: wholeNumber(1, 365) }), null)
 } satisfies ChecksOf<SecondFactorOptions>
 
-/** The options of second factors with their defaults, and what needs the secrets of the plugin. */
-export interface SecondFactorRules extends Omit<Checked<typeof OPTIONS>, 'trustedBrowser'> {
-  /** The browsers that are not asked for a second factor at each sign-in; null for none. */
-  readonly trustedBrowsers: TrustedBrowsers | null
-}
-
 /**
  * Second factors, for the option `secondFactor` of the plugin: codes of authenticator apps (TOTP,
  * RFC 6238) and recovery codes.
@@ -82,11 +76,12 @@ export class SecondFactor {
   }
 
   /**
-   * Returns the rules of second factors. For the plugin.
+   * Returns the options with their defaults, and what needs the secrets of the plugin; null where
+   * no browser is trusted.
    *
    * @hidden
    */
-  rulesWith (secrets: Secrets, cookieName: string): SecondFactorRules {
+  rulesWith (secrets: Secrets, cookieName: string) {
     const { trustedBrowser, ...others } = this.#settings
     const trustedBrowsers = trustedBrowser && new TrustedBrowsers(secrets, cookieName, trustedBrowser.days)
     return Object.freeze({ ...others, trustedBrowsers })

@@ -6,6 +6,10 @@ const HIDDEN_PAGE = 'The browser does not say which page the request came from, 
   'as with Referrer-Policy: no-referrer over http:; ' +
   'send the pages of this application with Referrer-Policy: same-origin.'
 
+/** Routes at the root of the application. */
+export const CHANGE_PASSWORD = '/.well-known/change-password'
+export const RELATED_ORIGINS = '/.well-known/webauthn'
+
 /** Whether the method of a request is safe (RFC 9110 section 9.2.1). */
 export function isRead ({ method }: FastifyRequest): boolean {
   return ['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(method)
