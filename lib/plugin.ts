@@ -17,6 +17,7 @@ import { type AuthContext, hasFactors, hasMails } from './context.js'
 import { OptionsError } from './errors.js'
 import { redirectToBaseUrl } from './http/base-url.js'
 import { withParameter } from './http/redirects.js'
+import { isSecureOrLocal } from './http/secure-url.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
@@ -225,8 +226,7 @@ function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unkn
 /** Warns of what may be meant, on a trusted network and in a single process, and mostly is not. */
 function warnInProduction (app: FastifyInstance, { session, site: { baseUrl } }: ResolvedOptions): void {
   if (process.env.NODE_ENV !== 'production') return
-  const url = baseUrl === null ? null : new URL(baseUrl)
-  if (url?.protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)) {
+  if (baseUrl !== null && !isSecureOrLocal(baseUrl)) {
     app.log.warn('baseUrl is an http: URL, so passwords and session cookies can be read on the network. ' +
       'Set it to the https: URL of the application.')
   }

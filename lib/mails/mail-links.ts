@@ -24,12 +24,6 @@ export function linkWith (token: string, kind: LinkMailKind, base: URL): string 
   return url.href
 }
 
-/** What links are compared with. */
-interface KeptOfLinks {
-  readonly accounts: Accounts
-  readonly kept: StoreCapabilities
-}
-
 export type MailboxOwner = User & { email: string }
 
 export function hasMailbox (user: User): user is MailboxOwner {
@@ -59,15 +53,14 @@ export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<M
   return Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0
 }
 
-interface UsableMailToken {
+/** What a page of the application learns about a link: whether it can be used, or why not. */
+export type OpenedMailToken = {
   valid: true
   kind: LinkMailKind
   /** The address that the link is about: the new one for `change-email`. */
   email: string
   expiresAt: Date
-}
-
-interface UnusableMailToken {
+} | {
   valid: false
   /** What the link was for; null for `invalid`. */
   kind: LinkMailKind | null
@@ -75,8 +68,7 @@ interface UnusableMailToken {
   reason: 'expired' | 'used' | 'invalid'
 }
 
-/** What a page of the application learns about a link: whether it can be used, or why not. */
-export type OpenedMailToken = UsableMailToken | UnusableMailToken
+type KeptOfLinks = Readonly<{ accounts: Accounts, kept: StoreCapabilities }>
 
 /** Opens the token of a link without using it. */
 export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
