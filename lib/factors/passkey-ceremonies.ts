@@ -45,7 +45,7 @@ const library = new Once(async () => {
   const failed = notLoaded('@simplewebauthn/server', 'The option passkeys')
   const ceremonies = await import('@simplewebauthn/server').catch(failed)
   const helpers = await import('@simplewebauthn/server/helpers').catch(failed)
-  return { ...ceremonies, ...helpers, decoy: newPublicKey() }
+  return { ...ceremonies, ...helpers, decoy: helpers.isoCBOR.encode(newPublicKey()) }
 })
 
 /** The cause of a refusal: the signature counter did not grow. There is a copy of the passkey. */
@@ -310,9 +310,8 @@ function base64url (bytes: Uint8Array): string {
 }
 
 /** Makes an ES256 public key whose private key nobody has, as COSE key (RFC 9053 section 7.1.1). */
-function newPublicKey (): Buffer<ArrayBuffer> {
+function newPublicKey () {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const point = publicKey.export({ format: 'der', type: 'spki' }).subarray(-64)
-  const [start, middle] = [Buffer.from('a5010203262001215820', 'hex'), Buffer.from('225820', 'hex')]
-  return Buffer.concat([start, point.subarray(0, 32), middle, point.subarray(32)])
+  const { x = '', y = '' } = publicKey.export({ format: 'jwk' })
+  return new Map<number, number | Uint8Array>([[1, 2], [3, -7], [-1, 1], [-2, bytesOf(x)], [-3, bytesOf(y)]])
 }

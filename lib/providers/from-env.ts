@@ -16,10 +16,7 @@ type MakeProvider = (options: ProviderOptions, env: Environment) => ExternalProv
 const PROVIDERS: Readonly<Record<string, MakeProvider>> = {
   GOOGLE: options => new GoogleProvider(options),
   GITHUB: options => new GitHubProvider(options),
-  MICROSOFT: (options, env) => new MicrosoftProvider({
-    ...options,
-    tenant: settingOf('MICROSOFT_TENANT', env) ?? 'common'
-  }),
+  MICROSOFT: (options, env) => new MicrosoftProvider({ ...options, tenant: settingOf('MICROSOFT_TENANT', env) }),
   FACEBOOK: options => new FacebookProvider(options),
   AUTH0: (options, env) => new Auth0Provider({
     ...options,
