@@ -47,8 +47,12 @@ export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {
     const { access_token: accessToken } = tokens
     const identity = await this.options.identify({
-      get: async (url, headers) => objectOf(await this.#request(accessToken, url, headers)),
-      getList: async (url, headers) => listOf(await this.#request(accessToken, url, headers))
+      get: async (url, headers) =>
+        bodyOf(await this.#request(accessToken, url, headers), isPlainObject, 'a JSON object'),
+      getList: async (url, headers) => {
+        const response = await this.#request(accessToken, url, headers)
+        return [403, 404].includes(response.status) ? null : bodyOf<unknown[]>(response, Array.isArray, 'a JSON array')
+      }
     }, accessToken)
     return { identity }
   }
@@ -60,22 +64,14 @@ export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   }
 }
 
-async function objectOf (response: Response): Promise<Record<string, unknown>> {
-  const body = await successOf(response)
-  if (!isPlainObject(body)) throw unacceptable('the API of the provider did not answer with a JSON object')
-  return body
-}
-
-async function listOf (response: Response): Promise<unknown[] | null> {
-  if (response.status === 403 || response.status === 404) return null
-  const body = await successOf(response)
-  if (!Array.isArray(body)) throw unacceptable('the API of the provider did not answer with a JSON array')
-  return body
-}
-
-async function successOf (response: Response): Promise<unknown> {
+async function bodyOf<Body> (
+  response: Response, is: (body: unknown) => body is Body, expected: string
+): Promise<Body> {
   const body = parsedJson(await response.text())
-  if (response.status === 200) return body
-  const { error, error_description: description, message } = isPlainObject(body) ? body : {}
-  throw new ApiError(response, [error, description, message].filter(isText))
+  if (response.status !== 200) {
+    const { error, error_description: description, message } = isPlainObject(body) ? body : {}
+    throw new ApiError(response, [error, description, message].filter(isText))
+  }
+  if (!is(body)) throw unacceptable(`the API of the provider did not answer with ${expected}`)
+  return body
 }
