@@ -106,10 +106,7 @@ export interface AuditEvents {
   'too-many-codes': AuditedUser
   /** The signature counter of a passkey did not grow: there may be a copy of it. */
   'passkey-cloned': AuditedUser
-  /**
-   * The secret of a user's factor cannot be opened: another data secret has sealed it, or another
-   * person has changed the table.
-   */
+  /** A factor's secret cannot be opened: sealed by another data secret, or changed in the table. */
   'secret-unreadable': AuditedUser
   /** An operator made a link that signs in as the user, once. */
   'sign-in-link': AuditedUser
@@ -187,11 +184,7 @@ const MAX_USER_AGENT = 256
 /** The users whose accounts requests try: no answer is made of them. */
 const subjects = new WeakMap<object, string | undefined>()
 
-/**
- * Notes the user whose account a request tries, for the event of its failure.
- *
- * @param userId undefined for an account that does not exist
- */
+/** Notes the user, if there is one, whose account a request tries, for the event of its failure. */
 export function noteSubject (request: object, userId: string | undefined): void {
   subjects.set(request, userId)
 }

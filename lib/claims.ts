@@ -3,11 +3,7 @@ import { AuthError } from './errors.js'
 /** A value that JSON can represent. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 
-/**
- * Who the user is, according to the provider, as of the last sign-in.
- *
- * @see OpenID Connect Core 1.0 section 5.1
- */
+/** Who the user is according to the provider, as of the last sign-in (OpenID Connect Core 5.1). */
 export interface IdentityClaims {
   /** The provider's identifier of the user, 1 to 255 characters; for `local` the user id. */
   sub: string
@@ -55,10 +51,7 @@ export type CheckedName<C> =
 /** The authorization claims that the application declares, or any if it declares none. */
 export type AuthorizationClaimName = keyof { [C in keyof AuthorizationClaims as CheckedName<C>]: never } & string
 
-/**
- * The claims that `grant` takes: not `sub`, `email`, `email_verified`, `name`, `picture`. Once the
- * application declares claims, only these.
- */
+/** The claims that `grant` takes: no identity claims, and only declared ones if there are any. */
 export type GrantableClaims =
   { [C in keyof AuthorizationClaims as CheckedName<C>]: AuthorizationClaims[C] } &
   { readonly [C in typeof IDENTITY_CLAIMS[number]]?: never }
@@ -108,10 +101,7 @@ export function mergeClaims (identity: IdentityClaims, authorization: Authorizat
   return { ...identity, ...authorization }
 }
 
-/**
- * Whether `email_verified` is true: JSON `true`, or the string `"true"` that Amazon Cognito and
- * others send.
- */
+/** Whether `email_verified` is `true`, or the text `"true"` that Amazon Cognito and others send. */
 export function isVerified (value: unknown): boolean {
   return value === true || value === 'true'
 }

@@ -14,10 +14,7 @@ import type { PublishedResources } from './web/published-resources.js'
 /** What becomes a part of the context, or is used up when that is made. */
 type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
 
-/**
- * What acts, guards and hooks work with: made once, from the options of the plugin. Parts that no
- * option asks for are null.
- */
+/** What acts, guards and hooks work with. Parts that no option asks for are null. */
 export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   /** What the store keeps besides accounts. */
   readonly kept: StoreCapabilities

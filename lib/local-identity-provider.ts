@@ -50,10 +50,7 @@ export interface LocalIdentityProviderOptions {
   ttl?: number | undefined
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
   argon2?: Argon2Options | undefined
-  /**
-   * Rules for new passwords, in addition to a length of 8 to 1024 bytes; `false` mounts no route
-   * for passwords, and no page has a field for one.
-   */
+  /** Rules for new passwords of 8 to 1024 bytes; `false`: no routes and no fields for passwords. */
   password?: false | PasswordRules | undefined
   /**
    * Whether users sign in by a link or a code in a mail; default false. It needs `sendMail`. With

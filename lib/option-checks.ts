@@ -16,11 +16,7 @@ export type ChecksOf<Options> = { readonly [Name in keyof Options]-?: Check<unkn
 /** The options as their checks return them; without those that are undefined. */
 export type Checked<Table extends Checks> = Readonly<Defined<{ [Name in keyof Table]: ReturnType<Table[Name]> }>>
 
-/**
- * Checks the options that a class or function takes; the errors read `owner: option must be …`.
- *
- * @returns the options with their defaults, frozen
- */
+/** Checks the options of a class or function; the errors read `owner: option must be …`. */
 export function checkedOptions<Table extends Checks> (
   owner: string, options: unknown, checks: Table, example: string
 ): Checked<Table> {
@@ -111,11 +107,7 @@ export function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknow
   return (value): value is T => names.every(name => typeof Object(value)[name] === 'function')
 }
 
-/**
- * Refuses an option of another name than the known ones.
- *
- * @param hintFor says what to write in place of it; default: one of the known names
- */
+/** Refuses unknown options; `hintFor` says what to write instead, by default a known name. */
 export function assertKnownOptions (
   owner: string, options: object, known: readonly string[], hintFor?: (name: string) => string | undefined
 ): void {

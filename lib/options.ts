@@ -51,10 +51,7 @@ export interface AuthPluginOptions {
   onSignIn?: SignInHook | undefined
   /** Called before an identity is linked to the signed-in user who asked for it; may refuse. */
   onLink?: LinkHook | undefined
-  /**
-   * Called before a user deletes their account: may remove the application's rows, or refuse.
-   * `app.auth.deleteUser` does not call it.
-   */
+  /** Called before a user deletes their account, not by `deleteUser`; may remove rows or refuse. */
   onDelete?: DeleteHook | undefined
   /**
    * The application's own sign-in page, such as `/login`, or a URL of an origin in
@@ -79,22 +76,13 @@ export interface AuthPluginOptions {
    * `@simplewebauthn/server`; the code for lost ones needs a `dataSecret` and `sendMail`.
    */
   passkeys?: Passkeys | undefined
-  /**
-   * The application's page for second factors, such as `/second-factor`, where a sign-in that waits
-   * for one continues, and a signed-in user sets one up.
-   */
+  /** The application's page that asks for second factors and sets them up: `/second-factor`. */
   secondFactorPage?: string | undefined
-  /**
-   * The application's page for changing the password, such as `/account/password`, to which
-   * `GET /.well-known/change-password` redirects password managers.
-   */
+  /** The page to which `/.well-known/change-password` redirects, such as `/account/password`. */
   changePasswordPage?: string | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
-  /**
-   * Other origins, such as `https://admin.app.example`, whose pages may send POST requests, and to
-   * which redirects may lead.
-   */
+  /** Origins that may send POST requests and be redirected to, as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /** Limits of attempts for each address and user; `false` for none. */
   rateLimit?: false | RateLimitOptions | undefined

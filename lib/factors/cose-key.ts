@@ -1,7 +1,4 @@
-/**
- * EdDSA, ES256 and RS256. By default the library would also take ML-DSA, of which Node.js warns as
- * experimental.
- */
+/** EdDSA, ES256 and RS256; not ML-DSA, which the library adds and Node.js calls experimental. */
 export const ALGORITHMS = [-8, -7, -257]
 
 /**

@@ -61,11 +61,7 @@ export class UnknownPasskey extends AuthError {
   }
 }
 
-/**
- * The ceremonies of passkeys. Their responses are read by {@link readResponse}.
- *
- * @see WebAuthn Level 3 section 7
- */
+/** The ceremonies of passkeys (WebAuthn Level 3 section 7), for what {@link readResponse} reads. */
 export class PasskeyCeremonies {
   readonly relyingParty: RelyingParty
   /** The origin is one of the options, and never that of a header. */
@@ -240,10 +236,7 @@ export interface PasskeyResponse {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-/**
- * Reads a response: what `PublicKeyCredential.toJSON` returns, or its JSON text, from a client.
- * Null for what is too long, or does not have the form of a response.
- */
+/** Reads what `PublicKeyCredential.toJSON` returns, or its text; null for any other form. */
 export function readResponse (response: unknown): PasskeyResponse | null {
   try {
     const text = typeof response === 'string' ? response : JSON.stringify(response)

@@ -37,12 +37,9 @@ export interface SecondFactorOptions {
    * factor where the account is changed. Trust only providers whose `amr` and `acr` you know.
    */
   trusts?: ((proof: ProviderProof) => boolean | Promise<boolean>) | undefined
-  /**
-   * For how many days a browser is not asked again where the user wants that: 1 to 365; default:
-   * each sign-in asks.
-   */
+  /** How long a browser is not asked again, if the user wants that; default: each sign-in asks. */
   trustedBrowser?: {
-    /** Days. */
+    /** For how many days: 1 to 365. */
     days: number
   } | undefined
 }
@@ -75,12 +72,7 @@ export class SecondFactor {
     this.#settings = checkedOptions('SecondFactor', options, OPTIONS, "{ issuer: 'Shop' }")
   }
 
-  /**
-   * Returns the options with their defaults, and what needs the secrets of the plugin; null where
-   * no browser is trusted.
-   *
-   * @hidden
-   */
+  /** @hidden for the plugin */
   rulesWith (secrets: Secrets, cookieName: string) {
     const { trustedBrowser, ...others } = this.#settings
     const trustedBrowsers = trustedBrowser && new TrustedBrowsers(secrets, cookieName, trustedBrowser.days)

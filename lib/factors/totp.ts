@@ -40,11 +40,7 @@ export function stepAt (now: number): number {
   return Math.floor(now / 1000 / PERIOD)
 }
 
-/**
- * Returns the code of a time step for a secret in base32.
- *
- * @see RFC 6238 section 4, RFC 4226 section 5.3
- */
+/** Returns the code of a step for a base32 secret (RFC 6238 section 4, RFC 4226 section 5.3). */
 export function totpCode (secret: string, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigInt64BE(BigInt(step))

@@ -36,10 +36,7 @@ export class TrustedBrowsers {
     return entries.some(entry => entry[0] === userId && entry[1] === generation && entry[2] > Date.now())
   }
 
-  /**
-   * Returns the cookie that a browser has from now on, the seconds that it lives, and whether it
-   * takes the place of several.
-   */
+  /** Returns the browser's new cookie, its seconds, and whether it takes the place of several. */
   async trust (
     cookies: readonly string[], { userId, generation }: TrustedUser
   ): Promise<{ value: string, maxAge: number, replacesSeveral: boolean }> {

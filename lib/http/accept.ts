@@ -1,10 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
 
-/**
- * Whether a request comes from a JSON client: its Accept prefers application/json to text/html
- * (RFC 9110 section 12.5.1), or prefers neither and its body is JSON.
- */
+/** Whether a client prefers JSON: by Accept (RFC 9110 section 12.5.1), else by a JSON body. */
 export function wantsJson (request: FastifyRequest): boolean {
   const prefersJson = new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'
   const sendsJson = /^application\/json *(?:;|$)/i.test(request.headers['content-type'] ?? '')

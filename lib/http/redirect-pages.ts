@@ -3,10 +3,7 @@ import { wantsHtml } from './accept.js'
 import { ANY_ORIGIN, isOwnPath, startsLinking, withError, withParameter } from './redirects.js'
 import { type Site, isRead } from './site.js'
 
-/**
- * The pages of the application: paths as browsers see them, or URLs of trusted origins; null for
- * those that it has not.
- */
+/** Pages of the application: paths as browsers see them, or URLs of trusted origins, or null. */
 export interface ApplicationPages {
   readonly login: string | null
   readonly reauthenticate: string | null
@@ -76,12 +73,7 @@ export class RedirectPages {
     return this.#withNext(request, this.application[to], next)
   }
 
-  /**
-   * Returns the page on which the user authenticates further, with `next` set to the page that
-   * needs it; null for a request that does not ask for a page.
-   *
-   * @param needsFactor whether only a second factor suffices there
-   */
+  /** Returns the page for a further authentication; null for a request that asks for no page. */
   forStep (
     request: FastifyRequest, to: 'reauthenticate' | 'step', next: string | null, needsFactor = false
   ): string | null {

@@ -67,10 +67,7 @@ export class Site {
     return new URL(url).origin
   }
 
-  /**
-   * A path of the application as browsers see it: under the path of `baseUrl`, which a proxy may
-   * remove, unless it is there already.
-   */
+  /** A path as browsers see it: below the path of `baseUrl`, which a proxy may remove. */
   publicPath (path: string): string {
     const isPublic = path === this.#base || ['/', '?', '#'].some(delimiter => path.startsWith(this.#base + delimiter))
     return isPublic ? path : this.#base + path

@@ -30,10 +30,7 @@ export function hasMailbox (user: User): user is MailboxOwner {
   return user.email !== null
 }
 
-/**
- * Returns the user that a link is about; throws `invalid_token` when they are gone, have another
- * e-mail, or when their sessions were ended since the link was sent.
- */
+/** Returns the user of a link; throws `invalid_token` once they are gone or have changed. */
 export async function userOfLink (
   accounts: Accounts, { userId, generation, digest }: MailToken
 ): Promise<MailboxOwner> {

@@ -23,10 +23,7 @@ interface MailOf<Kind extends string, Link extends string | null, Code extends s
   to: string
   /** The user that the mail is about; null where there is none yet. */
   userId: string | null
-  /**
-   * The name of the user; null while they have not confirmed the address `to`, because a stranger
-   * may have chosen the name then.
-   */
+  /** The user's name; null until they confirm `to`, because a stranger may have chosen it. */
   name: string | null
   /** The link; it begins with `baseUrl`. */
   url: Link
@@ -113,10 +110,7 @@ export interface MailChoices {
   unknownAddress?: boolean | undefined
   /** Whether users are told about changes of their account; default true. */
   notices?: boolean | undefined
-  /**
-   * Whether the mails to one mailbox are limited, each kind by itself; default true. The
-   * option `rateLimit` of the plugin limits clients.
-   */
+  /** Whether mails to one mailbox are limited, each kind by itself; default true. */
   limits?: boolean | undefined
 }
 

@@ -15,10 +15,7 @@ export type NoMail = 'unknown' | 'blocked' | 'no-address' | 'limit'
 export interface Outbox {
   /** Throws `busy` when too many mails wait: for what is of no use without its mail. */
   refuseWhenFull (): void
-  /**
-   * Sends a link to the address that it brings, or to that of the user, whom it may yet make; for a
-   * sign-in by mail with a code.
-   */
+  /** Sends a link to the address that it brings, or to the user's; to sign in, with a code. */
   link (kind: LinkMailKind, link: MailLink, user: Addressee | null, code?: string | null): void
   /** Sends a code to the address of a user. */
   code (kind: CodeMailKind, code: string, user: Addressee): void

@@ -15,10 +15,7 @@ export interface FlowOptions
   withoutPkce: boolean
 }
 
-/**
- * The authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636), in the steps that OpenID
- * Connect and plain OAuth 2.0 have in common.
- */
+/** The steps of the authorization code flow (RFC 6749 section 4.1) with PKCE (RFC 7636). */
 export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOptions> {
   protected readonly options: Options
   protected readonly client: oauth.Client

@@ -15,10 +15,7 @@ export interface GitHubProviderOptions extends ProviderOptions {
   baseUrl?: string | undefined
 }
 
-/**
- * Signs users in with GitHub. Adds the claim `login`. The e-mail address is the primary one, if
- * GitHub has verified it.
- */
+/** Signs users in with GitHub. Adds `login`. The e-mail address is the primary one, if verified. */
 export class GitHubProvider extends OAuth2Provider {
   readonly #api: string
 

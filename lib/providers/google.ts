@@ -8,19 +8,13 @@ import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of a {@link GoogleProvider}. */
 export interface GoogleProviderOptions extends ProviderOptions, Pick<OidcProviderOptions, 'clientAuthentication'> {
-  /**
-   * Admits only accounts of this Google Workspace domain, such as `example.com`; `*` admits those
-   * of any domain.
-   */
+  /** Admits only accounts of this Workspace domain, such as `example.com`; `*`: of any domain. */
   hostedDomain?: string | undefined
 }
 
 const checkDomain = optional(matching('a domain such as example.com, or *', /^[^\s@/]+$/))
 
-/**
- * Signs users in with personal and Workspace accounts of Google. Adds the claim `hd`, the Workspace
- * domain of the account.
- */
+/** Signs users in with Google accounts. Adds the claim `hd`, the domain of a Workspace account. */
 export class GoogleProvider extends OidcProvider {
   /** Google issues no `auth_time` for `max_age`. */
   override readonly provesAuthTime = false

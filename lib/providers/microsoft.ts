@@ -10,10 +10,7 @@ import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 /** Options of a {@link MicrosoftProvider}. */
 export type MicrosoftProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential &
 Pick<OidcProviderOptions, 'clientAuthentication' | 'signOut'> & {
-  /**
-   * `common` (work, school and personal accounts; the default), `organizations` (no personal
-   * accounts), or the GUID of one tenant.
-   */
+  /** `common` (default: all accounts), `organizations` (no personal ones), or a tenant's GUID. */
   tenant?: string | undefined
   /**
    * The sign-in host of a national cloud, such as `https://login.microsoftonline.us`; default

@@ -5,17 +5,11 @@ import { ApiError, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
-/**
- * The provider's API, called with the access token of the user who signs in. An error that it
- * throws ends the sign-in.
- */
+/** The provider's API, called with the access token of the user. Its errors end the sign-in. */
 export interface ProviderApi {
   /** @returns the JSON object at a URL */
   get (url: string, headers?: Record<string, string>): Promise<Record<string, unknown>>
-  /**
-   * @returns the JSON array at a URL; null for status 403 or 404, for example without the scope for
-   *   it
-   */
+  /** @returns the JSON array at a URL; null for status 403 or 404, as without the scope for it */
   getList (url: string, headers?: Record<string, string>): Promise<unknown[] | null>
 }
 

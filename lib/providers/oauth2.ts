@@ -36,11 +36,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
   readonly icon: string | undefined
   readonly #flow: Once<OAuth2Flow>
 
-  /**
-   * Checks the options. Sends no request before the first sign-in.
-   *
-   * @throws OptionsError naming the option
-   */
+  /** @throws OptionsError naming the option */
   constructor (options: OAuth2ProviderOptions) {
     const httpsUrl = secureUrl(options.allowInsecureRequests === true)
     const { authorizationEndpoint, tokenEndpoint, issuer, ...checked } = checkedProviderOptions(options, [], {

@@ -29,10 +29,7 @@ export type ClientCredential = {
 export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential & {
   /** The URL segment of the provider's routes. */
   name: string
-  /**
-   * The URL of the provider's `/.well-known/openid-configuration` document. It is requested exactly
-   * as given, including a query and a trailing slash.
-   */
+  /** The URL of `/.well-known/openid-configuration`; requested exactly as given, with its query. */
   discoveryUrl: string
   /**
    * The issuer that the document must name; default the part of `discoveryUrl` before

@@ -71,10 +71,7 @@ function areStrings (value: unknown): value is Record<string, string> {
   return isPlainObject(value) && Object.values(value).every(isText)
 }
 
-/**
- * The options of a class for one provider: those that the class sets, its defaults, and those that
- * the application has chosen.
- */
+/** The options of a class: those that it sets, its defaults, and those of the application. */
 export function preset<Fixed extends { name: string }, Default extends object, Chosen extends object> (
   fixed: Fixed, defaults: Default, chosen: Chosen
 ): Fixed & Default & Defined<Chosen> {

@@ -1,15 +1,9 @@
 import type { AuthenticationContext } from '../authentication.js'
 import type { IdentityClaims } from '../claims.js'
 
-/**
- * Parameters of one authorization request (OpenID Connect Core 3.1.2.1), set with
- * `app.auth.signInUrl`.
- */
+/** Parameters of an authorization request (OpenID Connect Core 3.1.2.1), for `signInUrl`. */
 export interface SignInParameters {
-  /**
-   * The e-mail address or name that the provider fills in. `signInUrl` leaves out a hint that is
-   * empty or longer than 1000 characters.
-   */
+  /** The e-mail or name that the provider fills in; left out if empty or over 1000 characters. */
   loginHint?: string
   /** What the provider must show, such as `select_account`, `consent`, `login` or `none`. */
   prompt?: string

@@ -16,10 +16,7 @@ export interface TokenVerifierOptions {
   keys?: readonly Jwk[] | undefined
   /** The audience that tokens must be issued for; without it, tokens must have no audience. */
   audience?: string | undefined
-  /**
-   * The algorithms of tokens that an authorization server issues, such as `['RS256']`; default
-   * ES256 and EdDSA, those of a `signingKey`.
-   */
+  /** Those of an authorization server, such as `['RS256']`; default ES256 and EdDSA. */
   algorithms?: ReadonlyArray<typeof ALGORITHMS[number]> | undefined
   /** Permits plain http for `jwksUrl`, for development servers on this machine; default false. */
   allowInsecureRequests?: boolean | undefined
