@@ -14,21 +14,14 @@ export class Sealer {
   readonly #newest: Buffer
   readonly #keys: readonly Buffer[]
 
-  /**
-   * @param secrets the first one seals, all open
-   * @param use what is sealed; each use has keys of its own
-   */
+  /** The first of the secrets seals, all open. Each use has keys of its own. */
   constructor ([newest, ...older]: Secrets, use: string) {
     const keyOf = (secret: string): Buffer => derivedKey(secret, `svc-auth sealed ${use}`)
     this.#newest = keyOf(newest)
     this.#keys = [this.#newest, ...older.map(keyOf)]
   }
 
-  /**
-   * Encrypts a text to a compact JWE (RFC 7516 section 7.1).
-   *
-   * @param bind the id of the row that keeps it, which can be read in the result
-   */
+  /** Encrypts to a compact JWE (RFC 7516 section 7.1), which shows `bind`, the id of the row. */
   async seal (text: string, bind: string): Promise<string> {
     // Loaded with the first value, because most applications seal nothing.
     const { CompactEncrypt } = await import('jose/jwe/compact/encrypt')

@@ -88,11 +88,7 @@ export class PasskeyCeremonies {
     return { rpId: this.relyingParty.rpId, userId: uuidToBase64url(userId), name: shown, displayName: name ?? shown }
   }
 
-  /**
-   * Returns the options for a new passkey, on an authenticator that has none of the user's.
-   *
-   * @param isSilent whether the browser makes it by itself: then nobody is there to verify
-   */
+  /** Returns the options for a new passkey. For a silent one, nobody is there to be verified. */
   registrationOptions (
     user: Pick<User, 'userId' | 'email' | 'name'>, exclude: readonly Factor[], isSilent = false
   ): CeremonyOptions {
@@ -109,12 +105,7 @@ export class PasskeyCeremonies {
     })
   }
 
-  /**
-   * Returns the options for a signature.
-   *
-   * @param allow the passkeys of a user who is known; without it for a sign-in, where the options
-   *   are the same for everybody but for the challenge
-   */
+  /** Returns the options for a signature; without `allow`, they are the same for everybody. */
   requestOptions (allow?: readonly Factor[]): CeremonyOptions {
     const { rpId } = this.relyingParty
     return ceremony({ rpId, userVerification: 'required', ...(allow && { allowCredentials: allow.map(descriptorOf) }) })

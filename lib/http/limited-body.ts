@@ -1,10 +1,7 @@
 /** Removes a byte order mark, as `fetch` does. */
 const UTF_8 = new TextDecoder()
 
-/**
- * Reads the text of a body; null as soon as it is longer than the limit. By iteration, which the
- * bodies of other implementations of `fetch` support too.
- */
+/** Reads a body by iteration, as any `fetch` supports it; null once it is longer than the limit. */
 export async function limitedBody (body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | null> {
   const chunks: Uint8Array[] = []
   let length = 0

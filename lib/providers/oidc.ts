@@ -63,7 +63,7 @@ export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & Client
 
 /**
  * Signs users in with any provider that publishes a discovery document (OpenID Connect Discovery
- * 1.0). Uses the authorization code flow with PKCE, state and nonce.
+ * 1.0), which the first sign-in fetches. Uses the code flow with PKCE, state and nonce.
  *
  * @example
  * ```ts
@@ -81,11 +81,7 @@ export class OidcProvider implements ExternalProvider {
   readonly responseMode: 'form_post' | undefined
   readonly #flow: Once<OidcFlow>
 
-  /**
-   * Checks the options. The discovery document is fetched by the first sign-in.
-   *
-   * @throws OptionsError naming the option
-   */
+  /** @throws OptionsError naming the option */
   constructor (options: OidcProviderOptions) {
     const hasKey = options.clientKey !== undefined || options.clientAuthentication === 'private_key_jwt'
     const httpsUrl = secureUrl(options.allowInsecureRequests === true)

@@ -36,8 +36,8 @@ const OPTIONS = {
 
 /**
  * Verifies the tokens of a {@link LocalIdentityProvider} that has a `signingKey`, for services that
- * must not issue tokens: needs only public keys, and no session, store or Fastify. With
- * `algorithms` it verifies the access tokens of an authorization server.
+ * must not issue tokens: needs public keys, fetched with the first token, but no session, store or
+ * Fastify. With `algorithms` it verifies the access tokens of an authorization server.
  *
  * @example
  * ```ts
@@ -50,11 +50,7 @@ export class TokenVerifier {
   readonly #use: TokenUse
   readonly #claimsOf: Once<(token: string) => Promise<TokenClaims>>
 
-  /**
-   * Checks the options. The keys are fetched with the first token.
-   *
-   * @throws OptionsError naming the option
-   */
+  /** @throws OptionsError naming the option */
   constructor (options: TokenVerifierOptions) {
     const { issuer, jwksUrl, keys, audience, algorithms: named, allowInsecureRequests } =
       checkedOptions('TokenVerifier', options, OPTIONS, '{ issuer, jwksUrl }')
