@@ -19,13 +19,6 @@ export interface RelyingParty {
   readonly createOnSignIn: boolean
 }
 
-/** What a browser needs to begin a ceremony. */
-interface CeremonyOptions {
-  readonly challenge: string
-  /** As JSON, as `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` read it. */
-  readonly options: Readonly<Record<string, unknown>>
-}
-
 /** How long a ceremony may take: milliseconds. */
 export const CEREMONY_MS = 300_000
 
@@ -91,7 +84,7 @@ export class PasskeyCeremonies {
   /** Returns the options for a new passkey. For a silent one, nobody is there to be verified. */
   registrationOptions (
     user: Pick<User, 'userId' | 'email' | 'name'>, exclude: readonly Factor[], isSilent = false
-  ): CeremonyOptions {
+  ) {
     const { userId: id, name, displayName } = this.userDetails(user)
     return ceremony({
       rp: { id: this.relyingParty.rpId, name: this.relyingParty.name },
@@ -106,7 +99,7 @@ export class PasskeyCeremonies {
   }
 
   /** Returns the options for a signature; without `allow`, they are the same for everybody. */
-  requestOptions (allow?: readonly Factor[]): CeremonyOptions {
+  requestOptions (allow?: readonly Factor[]) {
     const { rpId } = this.relyingParty
     return ceremony({ rpId, userVerification: 'required', ...(allow && { allowCredentials: allow.map(descriptorOf) }) })
   }
@@ -201,7 +194,8 @@ export function passkeyName (name: string | null, now: number = Date.now()): str
   return shown === '' ? `Passkey, ${new Date(now).toISOString().slice(0, 10)}` : shown
 }
 
-function ceremony (options: Readonly<Record<string, unknown>>): CeremonyOptions {
+/** The options as `parseCreationOptionsFromJSON` and `parseRequestOptionsFromJSON` read them. */
+function ceremony (options: Readonly<Record<string, unknown>>) {
   const challenge = base64url(randomBytes(32))
   return { challenge, options: { challenge, timeout: CEREMONY_MS, ...options } }
 }

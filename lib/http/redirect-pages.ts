@@ -3,19 +3,13 @@ import { wantsHtml } from './accept.js'
 import { ANY_ORIGIN, isOwnPath, startsLinking, withError, withParameter } from './redirects.js'
 import { type Site, isRead } from './site.js'
 
-/** Pages of the application: paths as browsers see them, or URLs of trusted origins, or null. */
-export interface ApplicationPages {
-  readonly login: string | null
-  readonly reauthenticate: string | null
-  /** Where a signed-in user sets up a second factor. */
-  readonly secondFactor: string | null
-  /** Where a sign-in that waits for a second factor continues. */
-  readonly step: string | null
-  readonly register: string | null
-  readonly forgotPassword: string | null
-  /** Where a signed-in user sees and changes their account. */
-  readonly account: string | null
-}
+/**
+ * Pages of the application: paths as browsers see them, or URLs of trusted origins, or null. Users
+ * set a second factor up at `secondFactor`; a sign-in that waits for one continues at `step`.
+ */
+export type ApplicationPages = Readonly<Record<
+  'login' | 'reauthenticate' | 'secondFactor' | 'step' | 'register' | 'forgotPassword' | 'account', string | null
+>>
 
 /** What is missing of a user whom a guard redirects to a page. */
 const REASONS: ReadonlyMap<keyof ApplicationPages, string> = new Map([
