@@ -50,20 +50,24 @@ export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<M
   return Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0
 }
 
-/** What a page of the application learns about a link: whether it can be used, or why not. */
-export type OpenedMailToken = {
+interface UsableMailToken {
   valid: true
   kind: LinkMailKind
   /** The address that the link is about: the new one for `change-email`. */
   email: string
   expiresAt: Date
-} | {
+}
+
+interface UnusableMailToken {
   valid: false
   /** What the link was for; null for `invalid`. */
   kind: LinkMailKind | null
   /** `used`: or the account has changed since. `invalid`: not a link of this application. */
   reason: 'expired' | 'used' | 'invalid'
 }
+
+/** What a page of the application learns about a link: whether it can be used, or why not. */
+export type OpenedMailToken = UsableMailToken | UnusableMailToken
 
 type KeptOfLinks = Readonly<{ accounts: Accounts, kept: StoreCapabilities }>
 
