@@ -86,8 +86,5 @@ export function needed<T> (part: T | null, option: string): T {
 
 /** Returns what seals a sign-in that waits; without it no sign-in can wait: `unavailable`. */
 export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
-  if (sealer !== null) return sealer
-  throw new AuthError('unavailable', {
-    cause: new Error('what waits for a second factor is sealed: set dataSecret or SVC_AUTH_DATA_SECRET everywhere')
-  })
+  return needed(sealer, 'dataSecret, or the setting SVC_AUTH_DATA_SECRET')
 }
