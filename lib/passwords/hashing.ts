@@ -45,9 +45,7 @@ export const hashing = {
   },
 
   /** As {@link FairQueue.refusalFor}. */
-  refusalFor (address: string): AuthError | null {
-    return queue.refusalFor(address)
-  }
+  refusalFor: (address: string) => queue.refusalFor(address)
 }
 
 /** How a PHC string names Argon2id, and version 1.3 (RFC 9106 section 3.1). */

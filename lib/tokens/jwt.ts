@@ -4,12 +4,10 @@ import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
 import { CompactSign } from 'jose/jws/compact/sign'
 import { compactVerify } from 'jose/jws/compact/verify'
-import { SignJWT } from 'jose/jwt/sign'
 import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
 import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey } from 'jose/errors'
 import { AuthError } from '../errors.js'
 import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText, isTokenClaims } from './token-claims.js'
-import type { TokenKeys } from './token-keys.js'
 
 /** The issuer whose tokens are accepted, with its algorithms and keys. */
 export interface Trust {
@@ -26,10 +24,6 @@ const ACCESS_TOKEN_TYPE = /^(?:application\/)?(?:at\+)?jwt$/i
 
 /** Matches the strings of a JSON text; a string before a colon is a name. */
 const STRING = /"(?:[^"\\]|\\.)*"(\s*:)?/g
-
-export async function signedToken (claims: TokenClaims, { key, header }: TokenKeys['signing']): Promise<string> {
-  return new SignJWT(claims).setProtectedHeader(header).sign(key)
-}
 
 /** Checks all that cannot change: encoding, signature, header, issuer, form of the claims. */
 export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust): Promise<TokenClaims> {

@@ -48,8 +48,9 @@ export class TokenIssuer {
     if (typeof ttl !== 'number' || !(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw new AuthError('invalid_ttl')
     const extra = checkedClaims(claims, userId)
     const iat = Math.floor(Date.now() / 1000)
-    const { signedToken } = await import('./jwt.js')
-    const token = await signedToken({
+    const { SignJWT } = await import('jose/jwt/sign')
+    const { key, header } = this.#keys.signing
+    const token = await new SignJWT({
       ...extra,
       ...withoutUndefined({ purpose: use.purpose, aud: use.audience }),
       iss: this.#issuer,
@@ -57,7 +58,7 @@ export class TokenIssuer {
       iat,
       exp: iat + Math.ceil(ttl),
       jti: randomUUID()
-    }, this.#keys.signing)
+    }).setProtectedHeader(header).sign(key)
     if (token.length > MAX_TOKEN_LENGTH) {
       throw new AuthError('invalid_claims', {
         message: `The claims make a token of more than ${MAX_TOKEN_LENGTH} characters, too long for a header.`
