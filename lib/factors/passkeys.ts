@@ -57,12 +57,7 @@ export class Passkeys {
     this.#options = checkedOptions('Passkeys', options, OPTIONS, "{ name: 'Shop' }")
   }
 
-  /**
-   * Makes the ceremonies of an application. For the plugin.
-   *
-   * @throws OptionsError for options that do not fit those of the plugin
-   * @hidden
-   */
+  /** @hidden for the plugin */
   resolve (
     { baseUrl, trustedOrigins }: { baseUrl: string | null, trustedOrigins: ReadonlySet<string> }
   ): PasskeyCeremonies {

@@ -29,7 +29,6 @@ export class ApiError extends Error {
 export const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
 const CHECK_CLIENT = `${CHECK_SECRET}, and clientAuthentication, the method that the client is registered with`
 
-/** Advice for the operator by error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['invalid_client', CHECK_CLIENT],
   ['unauthorized_client', CHECK_SECRET],

@@ -18,7 +18,6 @@ interface OAuth2FlowOptions extends FlowOptions {
   identify: (api: ProviderApi, accessToken: string) => Promise<UncheckedIdentity>
 }
 
-/** The flow of plain OAuth 2.0 with one provider. */
 export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const unchecked = (['maxAge', 'acrValues'] as const).find(name => request[name] !== undefined)
