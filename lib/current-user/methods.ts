@@ -73,7 +73,6 @@ export function canMailCode ({ mailer }: AuthContext, { email, emailVerified }: 
   return mailer !== null && email !== null && emailVerified
 }
 
-/** Whether the application requires a second factor of a sign-in. */
 export async function isFactorRequired (
   { factors: { secondFactor } }: AuthContext, signIn: FirstFactor
 ): Promise<boolean> {

@@ -9,14 +9,12 @@ import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
 import { assertCanAsk, factorsOf, isFactorRequiredOf } from './methods.js'
 
-/** A form by which a user may authenticate. */
 export interface PasswordForm {
   readonly request: FastifyRequest
   /** Hashes and compares passwords for the sender. */
   readonly passwords: Passwords
 }
 
-/** A signed-in user who has authenticated recently. */
 export interface RecentUser extends CurrentUser {
   /** Null for a user without a password. */
   readonly credential: Credential | null
@@ -43,9 +41,7 @@ export async function recent (
   if (factor) {
     assertCanAsk(auth, present.user)
     assertFactorRecent(auth, present)
-    return present
-  }
-  await assertUserRecent(auth, present)
+  } else await assertUserRecent(auth, present)
   return present
 }
 

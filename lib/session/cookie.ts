@@ -84,7 +84,6 @@ export function warnOfPlainHttp (request: FastifyRequest): void {
 
 const warnedOfSeveral = new WeakSet<object>()
 
-/** Warns once that a browser sends several session cookies. */
 export function warnOfSeveral ({ sessionStore, log }: FastifyRequest, name: string, effect: string): void {
   if (warnedOfSeveral.has(sessionStore)) return
   warnedOfSeveral.add(sessionStore)

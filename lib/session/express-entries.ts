@@ -8,7 +8,6 @@ import { type SessionEntries, entryId } from './express-store.js'
 import { firstEntryIn } from './lifetime.js'
 import type { OwnedEntries } from './session-backend.js'
 
-/** An entry of a session in the session store. */
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
   attempts: number
   /** Set by the request that takes it. */

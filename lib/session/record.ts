@@ -10,7 +10,6 @@ export type { Principal } from '../authentication.js'
 
 /** The plugin's part of a session. Everything else in the session is the application's. */
 export interface SessionRecord extends Readonly<SessionProofs> {
-  /** The signed-in user. */
   readonly principal: Principal
   /** As of the sign-in: a session whose generation is not the user's has ended. */
   readonly generation: number
@@ -59,7 +58,6 @@ export function showVerifiedEmail (request: FastifyRequest, email: string): void
   if (principal !== null) request.svcAuthVerified = { userId: principal.userId, email }
 }
 
-/** The principal in a session; null without one. */
 export function principalIn (session: Session | null | undefined): Principal | null {
   return recordIn(session)?.principal ?? null
 }
@@ -79,7 +77,6 @@ function isRecord (value: unknown): value is SessionRecord {
   return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods)
 }
 
-/** How and when the user in the session of a request authenticated; null without a user. */
 export function authenticationOf (request: FastifyRequest): AuthenticationState | null {
   const record = recordIn(request.session)
   return record && {
@@ -89,7 +86,6 @@ export function authenticationOf (request: FastifyRequest): AuthenticationState 
   }
 }
 
-/** Returns proofs as the application sees them. */
 export function withDates (methods: readonly Proof[]): AuthenticationState['methods'] {
   return methods.map(({ method, at }) => ({ method, at: new Date(at) }))
 }
@@ -99,7 +95,6 @@ export function withProof (methods: readonly Proof[], proof: Proof): readonly Pr
   return [...methods.filter(({ method }) => method !== proof.method), proof]
 }
 
-/** What may be read about a user together with their session. */
 interface ReadOfUser {
   status?: AccountStatus | undefined
   /** Null when the link by which the user signed in is gone. */

@@ -10,7 +10,6 @@ import type { SessionBackend, SessionReplacement } from './session-backend.js'
 /** What a request knows of a session in the store. */
 interface StoredSession {
   id: string
-  /** Its cookie as it was read or written. */
   cookie: Session['cookie']
   /** The members of the cookie, as {@link membersOf} lists them. */
   members: readonly unknown[]
@@ -46,7 +45,6 @@ export class RequestSessions implements CallbackStore {
     this.#isRolling = isRolling
   }
 
-  /** Notes that a session is in the store. */
   note (id: string, session: Session): void {
     const { cookie } = session
     this.#stored = [{ id, cookie, members: membersOf(cookie) }, ...this.#stored.filter(other => other.id !== id)]
@@ -169,7 +167,6 @@ export function hasSessions ({ session }: FastifyRequest): boolean {
   return storeOf(session) instanceof RequestSessions
 }
 
-/** Returns the session store as a request uses it. */
 export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)

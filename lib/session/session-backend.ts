@@ -10,14 +10,12 @@ export interface SessionReplacement {
   admits?: boolean
 }
 
-/** A session whose user signs out. */
 export interface SessionToEnd {
   id: string
   /** Null when no user is signed in to it. */
   userId: string | null
 }
 
-/** A user who was signed out. */
 export interface SignedOut {
   userId: string
   /** Whether the sign-out is recorded for the other processes: see `Revocations`. */

@@ -4,13 +4,11 @@ import type { EntryKey } from '../store/one-time-entries.js'
 import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookie.js'
 import { principalIn } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
+import type { SessionToEnd } from './session-backend.js'
 import type { OwnSession } from './session-options.js'
 
 /** A session that one of several cookies names. It was open when the request came. */
-interface NamedSession {
-  id: string
-  /** Null when no user is signed in to it. */
-  userId: string | null
+interface NamedSession extends SessionToEnd {
   /** Makes it the session of the request. */
   use: () => Promise<void>
 }

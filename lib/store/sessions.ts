@@ -112,10 +112,7 @@ export interface StoredSessions {
    *
    * @returns null for a session that was never written
    */
-  end (
-    idHash: string,
-    how: { now: number, isSignOut: boolean, isRecorded?: boolean }
-  ): Promise<EndedSession | null>
+  end (idHash: string, how: { now: number, isSignOut: boolean, isRecorded?: boolean }): Promise<EndedSession | null>
 
   /** Returns at most 100 open sessions of a user with a generation, the last used ones first. */
   ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]>

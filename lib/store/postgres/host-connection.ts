@@ -27,7 +27,6 @@ const CLOSED = 'Postgres closed the connection'
 export interface ConnectionOptions {
   /** Whether the server is asked to limit the time of statements. */
   hasTimeLimit: boolean
-  /** Called with the payload of each notification. */
   notified?: (payload: string) => void
   /** Called when a connection that worked is lost. */
   lost?: () => void
@@ -37,7 +36,6 @@ export interface ConnectionOptions {
 export class Hosts {
   readonly driver: typeof postgres
   readonly settings: PostgresSettings
-  /** The number of connections that a pool may have. */
   readonly max: number
   /** The time of one host: its share, or less where `connect_timeout` of the URL says so. */
   readonly connectTimeout: number
@@ -57,7 +55,6 @@ export class Hosts {
     return [...hosts.slice(this.#first), ...hosts.slice(0, this.#first)]
   }
 
-  /** Notes that a host let a connection in. */
   worked (host: Host): void {
     this.#first = this.settings.hosts.indexOf(host)
   }
@@ -71,12 +68,12 @@ export class Hosts {
  * @see https://github.com/porsager/postgres/issues/1223 and the pull request 1209
  */
 export class HostConnection {
+  isLost = false
   readonly #host: Host
   readonly #client: postgres.Sql
   readonly #dropped = new AbortController()
   #socket: Socket | undefined
   #hasWorked = false
-  #isLost = false
 
   constructor ({ driver, settings, connectTimeout }: Hosts, host: Host, options: ConnectionOptions) {
     const { hasTimeLimit, notified, lost } = options
@@ -99,16 +96,12 @@ export class HostConnection {
         throw otherEncoding(value)
       },
       onclose: () => {
-        this.#isLost = true
+        this.isLost = true
         if (this.#hasWorked) lost?.()
       },
       ...(notified && { onnotify: (_channel: string, payload: string) => { notified(payload) } })
     }
     this.#client = driver(clientOptions)
-  }
-
-  get isLost (): boolean {
-    return this.#isLost
   }
 
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {

@@ -12,9 +12,7 @@ import { sqliteTables } from './tables.js'
 import { WatchedFile } from './watched-file.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
-export async function openSqlite (
-  target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
-) {
+export async function openSqlite (target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>) {
   if ('file' in target) {
     const connection = await openFile(target.file, options.createTables)
     const watched = new WatchedFile(target.file, connection, options.lost)

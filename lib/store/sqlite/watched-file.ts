@@ -23,7 +23,6 @@ export class WatchedFile {
     this.#files = paths.map(path => [path, identityOf(path)])
   }
 
-  /** Throws when what was just written is in a file that is no longer at its path. */
   assertKept (): void {
     if (this.#isReplaced()) throw new Error(REPLACED)
   }
