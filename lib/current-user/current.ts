@@ -106,7 +106,7 @@ export async function readUser (
   return { ...found, principal: { userId, provider, claims: mergeClaims(link.claims, found.user.claims) } }
 }
 
-async function readAccount ({ accounts }: AuthContext, userId: string) {
+export async function readAccount ({ accounts }: AuthContext, userId: string) {
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   return user && { user, links }
 }

@@ -52,7 +52,6 @@ export class SessionEntries {
    * Writes an entry of the plugin.
    *
    * @param lifetime milliseconds; stores take them from the member `cookie`, as for a session
-   * @param afterwards as for {@link writeSession}
    */
   async write (id: string, content: object, lifetime: number, afterwards?: () => Promise<void>): Promise<void> {
     const cookie = { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) }

@@ -49,8 +49,6 @@ function keepPrivate (reply: FastifyReply, cookieName: string): void {
 /**
  * Prepares what @fastify/session does next: saves a session of which only the cookie has changed,
  * and hides the cookie of another session, which @fastify/session would clear besides.
- *
- * @returns null when there is nothing to save
  */
 function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> | null {
   const { session } = request

@@ -100,11 +100,7 @@ export class RequestSessions implements CallbackStore {
     }
   }
 
-  /**
-   * Gives the request a new session with a new id. The store is left as it is.
-   *
-   * @param kept the names of members of the present session that the new one gets
-   */
+  /** Gives the request a new session, with these members of the present one. The store stays. */
   renew (request: FastifyRequest, kept: string[] = []): void {
     this.#quietly(done => { request.session.regenerate(kept, done) })
   }

@@ -6,7 +6,7 @@ import type { SessionRecord } from './record.js'
 export interface SessionReplacement {
   /** The id of the session that it replaces, which ends. */
   replaced?: string
-  /** Whether a new user is admitted: see `Accounts.admitUser`. */
+  /** Whether the user is new: they are admitted with the session where one store keeps both. */
   admits?: boolean
 }
 

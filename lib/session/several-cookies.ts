@@ -70,11 +70,7 @@ export function otherSessions (request: FastifyRequest): NamedSession[] {
   return severalOf.get(request)?.open.filter(({ id }) => id !== request.session.sessionId) ?? []
 }
 
-/**
- * Makes the session that owns an entry the session of the request.
- *
- * @param keyOf returns the key of the entry if the session of an id owns it
- */
+/** Makes the session that owns an entry, by the key that it has then, that of the request. */
 export async function useOwner (request: FastifyRequest, keyOf: (sessionId: string) => EntryKey): Promise<void> {
   for (const { id, use } of otherSessions(request)) {
     if (await sessionsOf(request).backend.entries.find(keyOf(id)) !== null) return use()

@@ -13,10 +13,9 @@ export interface AccountChange {
 }
 
 /**
- * Asks a rule what becomes of an account.
+ * Asks a rule what becomes of an account: a change of null when there is nothing to write.
  *
  * @param accounts those that were loaded: the one that is asked about, and the holders of the keys
- * @returns a change of null when there is nothing to write
  */
 export function applyRule<T> (
   rule: Rule<T>,

@@ -28,10 +28,9 @@ export class WatchedFile {
   }
 
   /**
-   * Closes the connection if the file was replaced.
+   * Closes the connection if the file was replaced: whether the path is to be opened anew.
    *
    * @param age the milliseconds for which the last look counts
-   * @returns whether the path is to be opened anew
    */
   isOver (age = CHECK_MS): boolean {
     if (!this.#connection.open) return true
