@@ -3,8 +3,6 @@ import type { Claims } from '../claims.js'
 import type { SessionData, SessionProofs } from '../schema/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 
-export type { SessionData, SessionProofs } from '../schema/sessions.js'
-
 /** The user of a session, as of the sign-in or the last refresh. */
 export interface SessionUser extends Principal {
   /** The user's generation as it was read with the credential. */
