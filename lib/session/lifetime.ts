@@ -106,10 +106,6 @@ export function isOutgrown (session: Session): boolean {
   return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
-export function firstEntryIn (session: Session): string | null {
-  return noteIn(session).firstEntry ?? null
-}
-
-function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
+export function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
   return Object(svcAuth)
 }

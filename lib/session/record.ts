@@ -102,8 +102,6 @@ interface ReadOfUser {
   presentClaims?: (() => Claims | null) | undefined
 }
 
-const NOTHING: ReadOfUser = {}
-
 /** How long a guard relies on what was read with the session. */
 const FRESH_MS = 1000
 
@@ -131,7 +129,7 @@ export class ReadRecord implements SessionRecord {
   /** Returns what was read with the session within the last second; else nothing. */
   static fresh ({ svcAuth }: Session): ReadOfUser {
     const isFresh = svcAuth instanceof ReadRecord && Math.abs(Date.now() - svcAuth.#readAt) < FRESH_MS
-    return isFresh ? svcAuth.#ofUser : NOTHING
+    return isFresh ? svcAuth.#ofUser : {}
   }
 
   toJSON (): undefined {}

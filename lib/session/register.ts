@@ -16,7 +16,7 @@ export async function registerSession (app: FastifyInstance, { options, rows }: 
   claimCookie(app, cookieName, cookie)
   const signer = Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret
   const store = options.store === undefined
-    ? new OwnStore(request => new RowSessions(rows, cookie, userAgentOf(request)), rolling)
+    ? new OwnStore(request => new RowSessions(rows, cookie, request?.headers['user-agent']), rolling)
     : new EntryStore(options.store, rolling)
   // Registered first, so that they run before @fastify/session reads a cookie and answers with one.
   app.addHook('onRequest', chooseCookie(options, signer, store))
@@ -62,10 +62,6 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   const isHidden = sessions.isStored(session) ? !isOfCookie : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
   return sessions.hasNewCookie(session.sessionId, session) ? session.save() : null
-}
-
-function userAgentOf (request: FastifyRequest | undefined): string | null {
-  return request?.headers['user-agent']?.slice(0, 256) ?? null
 }
 
 /** The characters in cookies of the plugin: base64, base64url, a dot, a prefix. */

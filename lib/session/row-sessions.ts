@@ -27,11 +27,11 @@ export class RowSessions implements SessionBackend {
   readonly #userAgent: string | null
 
   /** @param cookie the options that a cookie has unless the application changed it */
-  constructor ({ sessions, entries }: SessionRows, cookie: CookieOptions, userAgent: string | null = null) {
+  constructor ({ sessions, entries }: SessionRows, cookie: CookieOptions, userAgent?: string) {
     this.entries = entries
     this.#rows = sessions
     this.#cookie = cookie
-    this.#userAgent = userAgent
+    this.#userAgent = userAgent?.slice(0, 256) ?? null
   }
 
   async read (id: string): Promise<Session | null> {

@@ -60,8 +60,6 @@ export interface OwnSession {
   readonly remember: number | null
 }
 
-const LIFETIME_MS = 7 * DAY_MS
-
 const COOKIE = {
   maxAge: optional(mustBe('a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null',
     (value): value is number | null => value === null || (Number.isFinite(value) && Number(value) > 0))),
@@ -122,7 +120,7 @@ export function checkedSession (session: unknown, users: AuthStore, site: Site, 
 function cookieOf (
   { maxAge, expires, secure, ...others }: Checked<typeof COOKIE>, baseUrl: string | null
 ): OwnSession['options']['cookie'] {
-  const lifetime = maxAge === undefined && expires === undefined ? LIFETIME_MS : maxAge
+  const lifetime = maxAge === undefined && expires === undefined ? 7 * DAY_MS : maxAge
   return {
     secure: secure ?? (baseUrl === null ? 'auto' : baseUrl.startsWith('https:')),
     ...lifetime != null && { maxAge: lifetime },

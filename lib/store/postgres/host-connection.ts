@@ -17,8 +17,6 @@ const OPTIONS = {
   onnotice: () => {}
 }
 
-const APPLICATION_NAME = 'fastify-svc-auth'
-
 /** Less than a call: the server must not finish a statement that was reported as failed. */
 const STATEMENT_TIMEOUT_MS = 4000
 
@@ -87,7 +85,7 @@ export class HostConnection {
       host: host.host,
       port: host.port,
       connect_timeout: connectTimeout / 1000,
-      connection: { application_name: APPLICATION_NAME, ...timeLimit, ...settings.connection },
+      connection: { application_name: 'fastify-svc-auth', ...timeLimit, ...settings.connection },
       socket: () => this.#connect(),
       onparameter: (name: string, value: string) => {
         if (name !== 'server_encoding' || value === 'UTF8') return

@@ -14,8 +14,6 @@ import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, isTrue, isUser, jsonOrNull } from './statements.js'
 
-const SWEPT = 5000
-
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
 
@@ -27,7 +25,7 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
     end: end(database, revocations),
     entries: postgresEntries(database),
     userId: USER_ID,
-    swept: SWEPT
+    swept: 5000
   })
 }
 
