@@ -7,7 +7,7 @@ import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
 import { PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
 import { inspect } from './inspection.js'
-import { PostgresRevocations } from './revocations.js'
+import { postgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
 import { postgresSessions } from './sessions.js'
@@ -25,7 +25,7 @@ export function openPostgres (
   const { db, queries, migrate, notifications, close } = isOwn ? connectedTo(target) : connectedBy(target)
   const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
-  const revocations = new PostgresRevocations(withSessions, notifications)
+  const revocations = postgresRevocations(withSessions, notifications)
   return {
     accounts: postgresAccounts(database, withSessions, revocations),
     attempts: postgresAttempts(withSessions),
