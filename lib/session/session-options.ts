@@ -48,7 +48,6 @@ export interface RememberOptions {
   days: number
 }
 
-/** The session that the plugin registers. */
 export interface OwnSession {
   /** The options of @fastify/session with their defaults; `store` is a store of the application. */
   readonly options: FastifySessionOptions & Required<Pick<FastifySessionOptions, 'cookieName' | 'cookie' | 'rolling'>>
@@ -158,9 +157,6 @@ function isPathAbove (path: unknown, prefix: string): boolean {
 
 /** Checks the secret, unless it is an object that signs, which @fastify/session takes too. */
 function sessionSecret (secret: unknown, option: string): FastifySessionOptions['secret'] {
+  const isSigner = hasMethods<Exclude<FastifySessionOptions['secret'], string | string[]>>('sign', 'unsign')
   return isSigner(secret) ? secret : secretsOf(secret, option, 'SVC_SESSION_SECRET')
-}
-
-function isSigner (secret: unknown): secret is Exclude<FastifySessionOptions['secret'], string | string[]> {
-  return typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
 }

@@ -15,7 +15,6 @@ export interface ReadingDialect {
   note (name: 'name_key' | 'email_domain'): SQL
   /** The time of creation, as its index has it. */
   readonly createdAt: SQL
-  /** Whether the user is blocked at a time in milliseconds. */
   isBlocked (now: number): SQL
   /** A column whose index is not used; absent where the database decides by how many match. */
   withoutIndex? (column: SQLWrapper): SQLWrapper

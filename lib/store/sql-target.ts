@@ -11,14 +11,9 @@ type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
 
 export type PostgresDrizzle = PgDatabase<PgQueryResultHKT>
 
-export type SqliteTarget =
-  | { dialect: 'sqlite', file: string }
-  | { dialect: 'sqlite', connection: Database }
-  | { dialect: 'sqlite', db: SqliteDrizzle }
+export type SqliteTarget = { dialect: 'sqlite' } & ({ file: string } | { connection: Database } | { db: SqliteDrizzle })
 
-export type PostgresEngine =
-  | { dialect: 'postgres', client: Sql }
-  | { dialect: 'postgres', db: PostgresDrizzle }
+export type PostgresEngine = { dialect: 'postgres' } & ({ client: Sql } | { db: PostgresDrizzle })
 
 type SqlTarget = SqliteTarget | PostgresEngine | { dialect: 'postgres', url: string }
 

@@ -86,7 +86,6 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   readonly #createTables: boolean
   #opened = new Once(() => this.#open())
   #log: StoreLog | undefined
-  /** The warnings that were told last. */
   #warnings: readonly string[] = []
   #isClosed = false
 

@@ -11,10 +11,7 @@ const PROBE_MS = 1000
 
 type SessionAttrs = 'read-write' | 'primary' | 'read-only' | 'standby'
 
-interface State {
-  isReadOnly: boolean
-  isStandby: boolean
-}
+type State = Record<'isReadOnly' | 'isStandby', boolean>
 
 const STATE =
   'select current_setting(\'transaction_read_only\')::bool as "isReadOnly", pg_is_in_recovery() as "isStandby"'

@@ -77,10 +77,7 @@ function insert (database: PostgresDatabase): StoredSessions['insert'] {
   }
 }
 
-interface Insertion {
-  replaces: boolean
-  admits: boolean
-}
+type Insertion = Record<'replaces' | 'admits', boolean>
 
 function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
