@@ -46,8 +46,7 @@ export function postgresRevocations (database: PostgresDatabase, notifications: 
   const insert = database.prepared(db => insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
   const removal = database.prepared(oldRemoved)
   const sweep = async (): Promise<void> => {
-    const removed = await removal({})
-    if (removed.length === BATCH) await sweep()
+    if ((await removal({})).length === BATCH) await sweep()
   }
   const sweeper = new Sweeper(sweep, Date.now())
 

@@ -52,8 +52,7 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 
   return async (idHash, now) => {
     const [row] = await session({ idHash, since: now - PENDING_MS })
-    if (row?.isVisitor === true) return 'visitor'
-    return foundSession(row, now)
+    return row?.isVisitor === true ? 'visitor' : foundSession(row, now)
   }
 }
 
