@@ -174,7 +174,6 @@ function blockOf ({ at, until, ...others }: NonNullable<UserExtras['blocked']>):
   return { ...others, at: new Date(at), ...(until !== undefined && { until: new Date(until) }) }
 }
 
-/** Returns how a block is noted. */
 export function notedBlock ({ at, until, reason }: Block): NonNullable<UserExtras['blocked']> {
   return {
     at: at.getTime(),

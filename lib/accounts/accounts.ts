@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
-import {
-  type AccountStatus, type Credential, type Factor, type Link, type User, userOf
-} from './account.js'
-import {
-  type AccountQuery, type AuthStore, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
-  type UsersQuery, wrapStoreErrors
-} from './auth-store.js'
+import { type Credential, type Link, type User, userOf } from './account.js'
+import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
 import {
   type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
 } from './changes.js'
@@ -52,24 +47,17 @@ export class Accounts {
   }
 
   /** See {@link AuthStore.findUser}. */
-  findUser (query: UserQuery): Promise<User | null> {
-    return wrapStoreErrors(() => this.#store.findUser(query))
-  }
+  readonly findUser: AuthStore['findUser'] = query => wrapStoreErrors(() => this.#store.findUser(query))
 
   /** See {@link AuthStore.links}. */
-  links (userId: string): Promise<Link[]> {
-    return wrapStoreErrors(() => this.#store.links(userId))
-  }
+  readonly links: AuthStore['links'] = userId => wrapStoreErrors(() => this.#store.links(userId))
 
   /** See {@link AuthStore.factors}. */
-  factors (userId: string): Promise<Factor[]> {
-    return wrapStoreErrors(() => this.#store.factors(userId))
-  }
+  readonly factors: AuthStore['factors'] = userId => wrapStoreErrors(() => this.#store.factors(userId))
 
   /** See {@link AuthStore.findCredential}. */
-  findCredential (email: string): Promise<Credential | null> {
-    return wrapStoreErrors(() => this.#store.findCredential(email))
-  }
+  readonly findCredential: AuthStore['findCredential'] =
+    email => wrapStoreErrors(() => this.#store.findCredential(email))
 
   /**
    * Returns the password of a user; null for a user without one, and for one who is gone.
@@ -83,19 +71,13 @@ export class Accounts {
   }
 
   /** See {@link AuthStore.status}. */
-  status (userId: string): Promise<AccountStatus | null> {
-    return wrapStoreErrors(() => this.#store.status(userId))
-  }
+  readonly status: AuthStore['status'] = userId => wrapStoreErrors(() => this.#store.status(userId))
 
   /** See {@link AuthStore.users}. */
-  users (query: UsersQuery): Promise<User[]> {
-    return wrapStoreErrors(() => this.#store.users(query))
-  }
+  readonly users: AuthStore['users'] = query => wrapStoreErrors(() => this.#store.users(query))
 
   /** See {@link AuthStore.countUsers}. */
-  countUsers (filter: UsersFilter): Promise<number> {
-    return wrapStoreErrors(() => this.#store.countUsers(filter))
-  }
+  readonly countUsers: AuthStore['countUsers'] = filter => wrapStoreErrors(() => this.#store.countUsers(filter))
 
   /**
    * Creates a user with a first link and, for a local account, a password.

@@ -91,9 +91,8 @@ export function deleteUser (generation: number | undefined): Rule<boolean> {
   }
 }
 
-export const deleteNewUser: Rule<void> = account => {
-  return { result: undefined, ...(account?.extras.is_new && { account: null }) }
-}
+export const deleteNewUser: Rule<void> = account =>
+  ({ result: undefined, ...(account?.extras.is_new && { account: null }) })
 
 function withName (account: Account, name: string | null): Account {
   const links = account.links.map(link => {

@@ -38,10 +38,7 @@ export interface PasswordReset {
   removed: string[]
 }
 
-export function setPassword (
-  { passwordHash, current, generation }: NewPassword,
-  now: number
-): Rule<User | null> {
+export function setPassword ({ passwordHash, current, generation }: NewPassword, now: number): Rule<User | null> {
   return found => {
     if (found === null && generation !== undefined) return { result: null }
     const account = requireAccount(found)

@@ -16,7 +16,6 @@ export function assertCanonical (email: string): void {
   })
 }
 
-/** Whether the user has confirmed their e-mail. */
 export function isConfirmed ({ extras }: Pick<Account, 'extras'>): boolean {
   return extras.email_verified_by?.includes(CONFIRMED) === true
 }

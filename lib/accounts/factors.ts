@@ -10,22 +10,21 @@ const WINDOW_MS = 15 * 60_000
 
 /** What became of an attempt at a code. */
 export type FactorAttempt = {
+  /** The user as they are now. */
+  user: User
+} & ({
   /** The attempt counted. */
   isRefused: false
   /** The factor that took the code, as it is now; null for a wrong code. */
   spent: Factor | null
-  /** The user as they are now. */
-  user: User
 } | {
   /** There were too many attempts. */
   isRefused: true
-  /** The user. */
-  user: User
   /** Seconds after which an attempt is allowed again, at least 1. */
   retryAfter: number
   /** Whether it is the first refusal in fifteen minutes: the one that the user is told of. */
   isFirst: boolean
-}
+})
 
 /**
  * Returns the factor that a code is of, as it is after the code; null for a wrong code. Like a

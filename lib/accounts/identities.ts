@@ -69,12 +69,12 @@ export function enterIdentity (
 ): Rule<EnteredIdentity> {
   const refresh = refreshIdentity(identity)
   return (account, holders) => {
-    if (account !== null && holds(userOf(account))) return { result: { ...unmoved(account), as: 'held' } }
+    if (account !== null && holds(userOf(account))) return { result: { ...notedSignIn(account), as: 'held' } }
     const { result: user, ...change } = refresh(account, holders)
-    if (account !== null && user !== null) return { result: { ...movedTo(account, user), as: 'known' }, ...change }
+    if (account !== null && user !== null) return { result: { ...notedSignIn(account, user), as: 'known' }, ...change }
     const { ofEmail } = holders
-    if (ofEmail !== null) return { result: { ...unmoved(ofEmail), as: 'owner-of-email' } }
-    return { result: { ...unmoved(newAccount), as: 'new' }, account: newAccount }
+    if (ofEmail !== null) return { result: { ...notedSignIn(ofEmail), as: 'owner-of-email' } }
+    return { result: { ...notedSignIn(newAccount), as: 'new' }, account: newAccount }
   }
 }
 
@@ -91,21 +91,18 @@ export function signIn (
     const isDue = joins ? present === undefined && ofLink === null : present?.subject === identity.subject
     if (!isDue) return { result: null }
     const noted = withIdentity(account, identity, ofEmail)
-    return { result: movedTo(account, userOf(noted)), account: noted }
+    return { result: notedSignIn(account, userOf(noted)), account: noted }
   }
 }
 
-function isAsFound (account: Account, { generation, email, emailVerified }: FoundUser): boolean {
+/** Whether a user is as a sign-in has found them. */
+export function isAsFound (account: Account, { generation, email, emailVerified }: Omit<FoundUser, 'userId'>): boolean {
   const user = userOf(account)
   return isAtGeneration(account, generation) && user.email === email && user.emailVerified === emailVerified
 }
 
-function unmoved (account: Account): NotedSignIn {
-  return { user: userOf(account), movedFrom: null }
-}
-
-function movedTo (account: Account, user: User): NotedSignIn {
-  return { user, movedFrom: account.email === null || account.email === user.email ? null : userOf(account) }
+function notedSignIn (before: Account, user = userOf(before)): NotedSignIn {
+  return { user, movedFrom: before.email === null || before.email === user.email ? null : userOf(before) }
 }
 
 export function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {

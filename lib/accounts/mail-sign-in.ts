@@ -5,7 +5,7 @@ import {
 import type { Rule } from './auth-store.js'
 import { withConfirmedEmail } from './emails.js'
 import { withFactors } from './factors.js'
-import { isAtGeneration, newAccount } from './identities.js'
+import { isAsFound, newAccount } from './identities.js'
 
 /** Whose mailbox a sign-in by mail has proven. */
 export interface ProvenMailbox {
@@ -26,7 +26,6 @@ export interface MailSignIn {
   readonly removed: readonly string[]
 }
 
-/** Signs the owner of a mailbox in: see {@link Accounts.signInByMail}. */
 export function signInByMail (
   { user: found, email }: ProvenMailbox,
   { newId, holds, now }: { newId: string | null, holds: (user: User) => boolean, now: number }
@@ -42,9 +41,7 @@ export function signInByMail (
     }
     const user = userOf(present)
     const { generation, emailVerified = user.emailVerified } = found ?? user
-    const isAsFound = user.email === email && isAtGeneration(present, generation) &&
-      user.emailVerified === emailVerified
-    if (!isAsFound) return { result: null }
+    if (!isAsFound(present, { email, generation, emailVerified })) return { result: null }
     if (isBlocked(user, now)) throw new AuthError('blocked')
     if (present.extras.email_proven !== true) {
       const links = [linkAt(present, 'application') ?? applicationLink({ ...user, email })]

@@ -15,7 +15,7 @@ import { withQuery } from '../http/redirects.js'
 import type { OperatorSignIn } from '../mails/operator-link.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
-import { attemptEntry, findEntry, findEntryAt, keyOf, putEntry, takeEntryAt } from '../session/pending-steps.js'
+import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../session/pending-steps.js'
 import { useOwner } from '../session/several-cookies.js'
 import { identityOfUser, signIn, signInUser } from '../sign-in/sign-in.js'
 import { MemoryEntries } from '../store/memory/entries.js'
@@ -132,7 +132,7 @@ export const confirmMail = form({
   }
   const { pending, key, entries } = found
   // One request of all gets it; an entry that another mail has replaced is not the one found.
-  const taken = await takeEntryAt<{ id: string }>(request, key, entries)
+  const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
   const principal = 'code' in pending
     ? await signInOwner(auth, form, pending)
@@ -172,13 +172,13 @@ export async function signInOfLink (
   const isForAny = auth.local?.signInByMail?.anyBrowser === true
   if (isForAny && entry !== undefined) keys.push({ ...entry, kind: MAIL_SIGN_IN })
   for (const key of keys) {
-    const pending = await findEntryAt<PendingMailSignIn>(request, key)
+    const pending = await findEntry<PendingMailSignIn>(request, key)
     if (pending?.id === id) return { pending, key }
   }
   const { entries } = auth.kept
   if (entry === undefined || entries === null) return null
   const key = { ...entry, kind: OPERATOR_LINK }
-  const pending = await findEntryAt<OperatorSignIn>(request, key, entries)
+  const pending = await findEntry<OperatorSignIn>(request, key, entries)
   return pending?.id === id ? { pending: { ...pending, next: null }, key, entries } : null
 }
 

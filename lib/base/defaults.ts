@@ -1,4 +1,3 @@
-/** Options with a value for each name. */
 export type Complete<Options> = { [Name in keyof Options]-?: Exclude<Options[Name], undefined> }
 
 /** Options of which those that may be undefined may be absent instead. */

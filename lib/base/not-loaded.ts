@@ -1,7 +1,6 @@
 /**
  * Explains why an optional peer dependency could not be loaded.
  *
- * @param name the name of the package
  * @param owner what needs it, at the beginning of a sentence
  * @returns a function for the `catch` of an import, by which bundlers know that the package may be
  *   missing

@@ -4,7 +4,6 @@
  */
 export const TIMEOUT_MS = 5000
 
-/** The error of a server that did not answer in time. */
 export class TimeoutError extends Error {}
 
 /**

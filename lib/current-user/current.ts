@@ -99,16 +99,14 @@ export async function refreshPrincipal (auth: AuthContext, request: FastifyReque
 /** Returns a user, with a principal that has the claims of now; null without its user or link. */
 export async function readUser (
   auth: AuthContext, { userId, provider }: Principal
-): Promise<{ user: User, links: readonly Link[], principal: Principal } | null> {
+): Promise<Pick<CurrentUser, 'user' | 'links'> & { principal: Principal } | null> {
   const found = await readAccount(auth, userId)
   const link = found?.links.find(link => link.provider === provider)
   if (found === null || link === undefined) return null
   return { ...found, principal: { userId, provider, claims: mergeClaims(link.claims, found.user.claims) } }
 }
 
-async function readAccount (
-  { accounts }: AuthContext, userId: string
-): Promise<{ user: User, links: readonly Link[] } | null> {
+export async function readAccount ({ accounts }: AuthContext, userId: string) {
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   return user && { user, links }
 }

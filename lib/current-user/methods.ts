@@ -1,17 +1,18 @@
-import type { FactorKind, Link, User } from '../accounts/account.js'
+import type { FactorKind, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal } from '../authentication.js'
 import { type AuthContext, hasMailSignIn, hasPasswords } from '../context.js'
 import { AuthError } from '../errors.js'
 import type { FirstFactor } from '../factors/second-factor.js'
 import { callHook } from '../hooks.js'
+import { type CurrentUser, readAccount } from './current.js'
 
 /** How a user can reauthenticate: `password`, `mail`, kinds of factors, names of providers. */
 export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
-  const [user, links] = await Promise.all([auth.accounts.findUser({ userId }), auth.accounts.links(userId)])
-  return user === null ? [] : methodsIn(auth, { user, links })
+  const found = await readAccount(auth, userId)
+  return found === null ? [] : methodsIn(auth, found)
 }
 
-export function methodsIn (auth: AuthContext, { user, links }: { user: User, links: readonly Link[] }): string[] {
+export function methodsIn (auth: AuthContext, { user, links }: Pick<CurrentUser, 'user' | 'links'>): string[] {
   const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
   const kinds = factorsOf(auth, user)
@@ -73,7 +74,6 @@ export function canMailCode ({ mailer }: AuthContext, { email, emailVerified }: 
   return mailer !== null && email !== null && emailVerified
 }
 
-/** Whether the application requires a second factor of a sign-in. */
 export async function isFactorRequired (
   { factors: { secondFactor } }: AuthContext, signIn: FirstFactor
 ): Promise<boolean> {

@@ -9,14 +9,12 @@ import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
 import { assertCanAsk, factorsOf, isFactorRequiredOf } from './methods.js'
 
-/** A form by which a user may authenticate. */
 export interface PasswordForm {
   readonly request: FastifyRequest
   /** Hashes and compares passwords for the sender. */
   readonly passwords: Passwords
 }
 
-/** A signed-in user who has authenticated recently. */
 export interface RecentUser extends CurrentUser {
   /** Null for a user without a password. */
   readonly credential: Credential | null
@@ -64,23 +62,22 @@ export async function recentByPassword (
   // What was read after the session may be that of a reset.
   if (credential !== null && credential.user.generation !== generation) throw new AuthError('unauthenticated')
   await assertFactorUsed(auth, present)
-  if (isEmpty(password)) assertRecent(present.record)
+  if (!password) assertRecent(present.record)
   await auth.limits.reauthenticate(request)
-  if (!isEmpty(password)) await attemptPassword(auth, form, password, credential)
+  if (password) await attemptPassword(auth, form, password, credential)
   return { ...present, credential }
 }
 
 /**
- * Refuses a request unless its session, or the password in its form, is that of a user.
- *
- * @throws AuthError `unauthenticated` without both, `invalid`, `rate_limited`
+ * Refuses a request unless its session, or the password in its form, is that of a user:
+ * `unauthenticated` without both, `invalid`, `rate_limited`.
  */
 export async function assertIsUser (
   auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
 ): Promise<void> {
   if ((await currentPrincipal(auth, form.request))?.userId === userId) return
   noteSubject(form.request, userId)
-  if (isEmpty(password)) throw new AuthError('unauthenticated')
+  if (!password) throw new AuthError('unauthenticated')
   await attemptPassword(auth, form, password, await auth.accounts.credentialOf(userId))
 }
 
@@ -156,8 +153,4 @@ export function assertRecent ({ at }: Pick<SessionRecord, 'at'>): void {
 export function isRecent (at: number, within: number): boolean {
   const age = Date.now() - at
   return age >= -CLOCK_TOLERANCE_MS && age <= within * 1000
-}
-
-function isEmpty (password: string | undefined): password is undefined | '' {
-  return password === undefined || password === ''
 }

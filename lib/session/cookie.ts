@@ -2,9 +2,8 @@ import type { FastifyRequest } from 'fastify'
 
 /**
  * Returns the name of the session cookie of a request. The application may have configured the name
- * and a prefix of the value, so the cookie is the one whose value ends with the signed session id.
- *
- * @returns undefined for a new session
+ * and a prefix of the value, so the cookie is the one whose value ends with the signed session id;
+ * a new session has none.
  */
 export function sessionCookieName (request: FastifyRequest): string | undefined {
   const { encryptedSessionId } = request.session
@@ -84,7 +83,6 @@ export function warnOfPlainHttp (request: FastifyRequest): void {
 
 const warnedOfSeveral = new WeakSet<object>()
 
-/** Warns once that a browser sends several session cookies. */
 export function warnOfSeveral ({ sessionStore, log }: FastifyRequest, name: string, effect: string): void {
   if (warnedOfSeveral.has(sessionStore)) return
   warnedOfSeveral.add(sessionStore)

@@ -5,10 +5,9 @@ import { digestOf } from '../base/digest.js'
 import { KeyedMutex } from '../base/keyed-mutex.js'
 import { type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from '../store/one-time-entries.js'
 import { type SessionEntries, entryId } from './express-store.js'
-import { firstEntryIn } from './lifetime.js'
+import { noteIn } from './lifetime.js'
 import type { OwnedEntries } from './session-backend.js'
 
-/** An entry of a session in the session store. */
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
   attempts: number
   /** Set by the request that takes it. */
@@ -32,8 +31,8 @@ export class ExpressEntries implements OwnedEntries {
   }
 
   noteFirst (id: string, session: Session): void {
-    const first = firstEntryIn(session)
-    if (first !== null) this.#firstOf.set(digestOf(id), first)
+    const { firstEntry } = noteIn(session)
+    if (firstEntry !== undefined) this.#firstOf.set(digestOf(id), firstEntry)
   }
 
   async put ({ hash, kind, owner, content }: OneTimeEntry, most: number): Promise<void> {

@@ -58,7 +58,7 @@ export class ExpressSessions implements SessionBackend {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false
-    await this.#end(replaced, { next: id, until: preciseTime() + SIGN_IN_MS })
+    await this.end(replaced, { next: id, until: preciseTime() + SIGN_IN_MS })
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
     if (await this.#has('signed-out', replaced)) throw new AuthError('invalid_state')
@@ -87,8 +87,8 @@ export class ExpressSessions implements SessionBackend {
     await this.#store.remove(id)
   }
 
-  async end (id: string): Promise<void> {
-    await this.#end(id, {})
+  async end (id: string, mark: EndMark = {}): Promise<void> {
+    await this.#store.write(entryId('ended', id), { svcAuthEnd: mark }, ENDED_MS, () => this.#store.remove(id))
   }
 
   /**
@@ -112,7 +112,7 @@ export class ExpressSessions implements SessionBackend {
           signedOutId ??= principalIn(await this.#store.read(next))?.userId ?? null
           await this.end(next)
         }
-        await this.#end(id, next === undefined ? {} : { next })
+        await this.end(id, next === undefined ? {} : { next })
       } catch (error) {
         // The note of another sign-out stays.
         if (!isNoted) await this.#store.remove(note).catch(() => {})
@@ -132,10 +132,6 @@ export class ExpressSessions implements SessionBackend {
       return arrivedAt < overAt
     })
     return isBeside ? this.signOut({ id, userId: null }) : null
-  }
-
-  async #end (id: string, mark: EndMark): Promise<void> {
-    await this.#store.write(entryId('ended', id), { svcAuthEnd: mark }, ENDED_MS, () => this.#store.remove(id))
   }
 
   /** The mark of an ended session; empty for another one. */

@@ -3,7 +3,6 @@ import { digestOf } from '../base/digest.js'
 import { TIMEOUT_MS, withTimeout } from '../base/with-timeout.js'
 import { AuthError } from '../errors.js'
 
-/** A callback of an express-session compatible store. */
 export type Done<T = void> = (error?: unknown, answer?: T) => void
 
 /** What the plugin uses of an express-session compatible store. */
@@ -53,7 +52,6 @@ export class SessionEntries {
    * Writes an entry of the plugin.
    *
    * @param lifetime milliseconds; stores take them from the member `cookie`, as for a session
-   * @param afterwards as for {@link writeSession}
    */
   async write (id: string, content: object, lifetime: number, afterwards?: () => Promise<void>): Promise<void> {
     const cookie = { originalMaxAge: lifetime, maxAge: lifetime, expires: new Date(Date.now() + lifetime) }
@@ -82,10 +80,7 @@ export class SessionEntries {
     await this.#ask(done => { this.#store.destroy(id, done) }, ignoreMissing)
   }
 
-  async #ask<T = void> (
-    call: (done: Done<T>) => void,
-    ignore?: (error: unknown) => undefined
-  ): Promise<T | undefined> {
+  async #ask<T = void> (call: (done: Done<T>) => void, ignore?: (error: unknown) => undefined): Promise<T | undefined> {
     const start = performance.now()
     if (start - this.#lastAnswer > TIMEOUT_MS) this.#left = TIMEOUT_MS
     try {
@@ -117,7 +112,6 @@ function ignoreMissing (error: unknown): undefined {
   throw error
 }
 
-/** Returns the error of a session store that fails. */
 export function sessionsUnavailable (cause: unknown): AuthError {
   return new AuthError('unavailable', { message: 'Sessions cannot be reached at the moment; try again later.', cause })
 }

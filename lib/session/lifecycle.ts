@@ -7,7 +7,7 @@ import { nameInCookie, sessionCookieName, signedIdsIn } from './cookie.js'
 import { endCookie, membersIn, restoreLifetime, shortenLifetime } from './lifetime.js'
 import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
-import { type SignedOut, preciseTime } from './session-backend.js'
+import { type SessionReplacement, type SignedOut, preciseTime } from './session-backend.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
@@ -28,18 +28,12 @@ export async function renewSession (request: FastifyRequest, record: NewRecord):
   await replaceSession(request, record, { kept: membersIn(request.session), cookieEnd })
 }
 
-interface Replacement {
+interface Replacement extends Pick<SessionReplacement, 'admits'> {
   /** The names of members of the present session that the new one gets. */
   kept?: string[]
   /** The end of its cookie; undefined for the end of the options. */
   cookieEnd?: Date | null | undefined
-  /** Whether the user is new: they are admitted with the session where one store keeps both. */
-  admits?: boolean
-  /**
-   * Runs after the session is written: when it fails, the sign-in fails.
-   *
-   * @param isAdmitted whether the user was admitted with the session
-   */
+  /** Runs after the session is written: when it fails, the sign-in fails. */
   confirm?: (isAdmitted: boolean) => Promise<void>
 }
 
@@ -96,11 +90,7 @@ function replacedSessions (before: FastifyRequest['session']): ReplacedSession[]
   return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_REPLACED)
 }
 
-/**
- * Refuses a session that ended while the request was under way.
- *
- * @throws AuthError `invalid_state`
- */
+/** Refuses a session that ended while the request was under way: `invalid_state`. */
 export async function assertSessionActive (request: FastifyRequest): Promise<void> {
   const present = await sessionsOf(request).backend.read(request.session.sessionId)
   if (present === null) throw new AuthError('invalid_state')
@@ -112,7 +102,6 @@ export async function updatePrincipal (request: FastifyRequest, principal: Princ
   if (record !== null) await updateRecord(request, { ...record, principal })
 }
 
-/** Replaces the record of the session. The id and the other content of the session stay. */
 export async function updateRecord (request: FastifyRequest, record: SessionRecord): Promise<void> {
   await sessionsOf(request).saveRecord(request, record)
 }

@@ -1,11 +1,8 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
-import { PENDING_MS } from '../store/one-time-entries.js'
+import { DAY_MS, PENDING_MS } from '../store/one-time-entries.js'
 
 export type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
-
-/** The lifetime of a session in which the user did not ask to be remembered. */
-const NOT_REMEMBERED_MS = 24 * 60 * 60 * 1000
 
 /**
  * Returns when a session ends that begins now, in milliseconds since the epoch and however often
@@ -19,7 +16,7 @@ export function chosenLifetime (
   remembered: number | null, isRemembered: boolean
 ): { until?: number, cookieEnd?: Date | null } {
   if (remembered === null) return {}
-  const until = Date.now() + (isRemembered ? remembered : NOT_REMEMBERED_MS)
+  const until = Date.now() + (isRemembered ? remembered : DAY_MS)
   return { until, cookieEnd: isRemembered ? new Date(until) : null }
 }
 
@@ -93,14 +90,12 @@ export function restoreLifetime (session: Session, from = session): void {
   else endCookie(session, expires === null ? null : new Date(expires))
 }
 
-/** Returns a session of which the pending entries are all that is known. */
 export function pendingOnlySession ({ maxAge, expires }: CookieOptions): Session {
   const note: LifetimeNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
   const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
   return Object.assign(session, { svcAuth: note })
 }
 
-/** Whether a session holds nothing but pending entries. */
 export function isPendingOnly (session: Session): boolean {
   return noteIn(session).fullLifetime !== undefined && membersIn(session).length === 0
 }
@@ -111,11 +106,6 @@ export function isOutgrown (session: Session): boolean {
   return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
-/** The hash of the entry that a session was saved for; null for other sessions. */
-export function firstEntryIn (session: Session): string | null {
-  return noteIn(session).firstEntry ?? null
-}
-
-function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
+export function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
   return Object(svcAuth)
 }

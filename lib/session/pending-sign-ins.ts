@@ -9,7 +9,6 @@ import { useOwner } from './several-cookies.js'
 
 /** A sign-in that was started at a provider and is not finished. */
 export interface PendingSignIn {
-  /** The name of the provider. */
   provider: string
   state: string
   nonce: string
@@ -31,9 +30,7 @@ export interface PendingSignIn {
    * reauthenticate.
    */
   purpose: 'sign-in' | 'link' | 'reauthentication'
-  /** Whether the user asked to be remembered. */
   remember: boolean
-  /** The parameters of this authorization request. */
   asked: SignInParameters
   /** Milliseconds since the epoch. */
   startedAt: number

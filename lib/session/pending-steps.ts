@@ -35,53 +35,37 @@ export async function putEntry (
 }
 
 /**
- * Returns the content of an entry that the session has written in the last ten minutes. Only one
- * flow writes entries of a kind, so the caller knows its form.
+ * Returns the content of an entry that was written in the last ten minutes. Only one flow writes
+ * entries of a kind, so the caller knows its form.
+ *
+ * @param named the kind of an entry of the session, or a key, which may be of another session
+ * @param entries where it is kept; default beside the session
  */
 export async function findEntry<Content> (
-  request: FastifyRequest, kind: string, key?: string
+  request: FastifyRequest, named: string | EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  return findEntryAt(request, keyOf(request.session.sessionId, kind, key))
+  return contentOf(await entries.find(keyIn(request, named)))
 }
 
 type TakenEntries = Pick<OneTimeEntries, 'find' | 'take'>
 
-/**
- * As {@link findEntry}, also for an entry of another session.
- *
- * @param entries where it is kept; default beside the session
- */
-export async function findEntryAt<Content> (
-  request: FastifyRequest, key: EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
-): Promise<Content | null> {
-  return contentOf(await entries.find(key))
-}
-
-/**
- * Counts an attempt at an entry of the session, as {@link findEntry} does.
- *
- * @returns null once `most` attempts were counted
- */
+/** Counts an attempt at an entry as {@link findEntry} does; null once `most` were counted. */
 export async function attemptEntry<Content> (
-  request: FastifyRequest, kind: string, most: number, key?: string
+  request: FastifyRequest, named: string | EntryKey, most: number
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.attempt(keyOf(request.session.sessionId, kind, key), most))
+  return contentOf(await sessionsOf(request).backend.entries.attempt(keyIn(request, named), most))
 }
 
-/** Takes an entry of the session, as {@link findEntry} does: of several requests, one gets it. */
+/** Takes an entry, as {@link findEntry} does: of several requests, one gets it. */
 export async function takeEntry<Content> (
-  request: FastifyRequest, kind: string, key?: string
+  request: FastifyRequest, named: string | EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  return takeEntryAt(request, keyOf(request.session.sessionId, kind, key))
+  const { hash, kind, owner } = keyIn(request, named)
+  return contentOf(await entries.take(hash, kind, [owner]))
 }
 
-/** As {@link takeEntry}, also for an entry of another session: see {@link findEntryAt}. */
-export async function takeEntryAt<Content> (
-  request: FastifyRequest,
-  { hash, kind, owner }: EntryKey,
-  entries: TakenEntries = sessionsOf(request).backend.entries
-): Promise<Content | null> {
-  return contentOf(await entries.take(hash, kind, [owner]))
+function keyIn ({ session }: FastifyRequest, named: string | EntryKey): EntryKey {
+  return typeof named === 'string' ? keyOf(session.sessionId, named) : named
 }
 
 /** An entry is known by its session, so that another session cannot name it. */

@@ -2,7 +2,8 @@ import type { FastifyRequest, Session } from 'fastify'
 import { isUserId } from '../base/uuid.js'
 import type { Claims } from '../claims.js'
 import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt } from '../authentication.js'
-import type { SessionProofs, SessionUser } from '../store/sessions.js'
+import type { SessionProofs } from '../schema/sessions.js'
+import type { SessionUser } from '../store/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { isOver } from './lifetime.js'
 
@@ -10,7 +11,6 @@ export type { Principal } from '../authentication.js'
 
 /** The plugin's part of a session. Everything else in the session is the application's. */
 export interface SessionRecord extends Readonly<SessionProofs> {
-  /** The signed-in user. */
   readonly principal: Principal
   /** As of the sign-in: a session whose generation is not the user's has ended. */
   readonly generation: number
@@ -59,7 +59,6 @@ export function showVerifiedEmail (request: FastifyRequest, email: string): void
   if (principal !== null) request.svcAuthVerified = { userId: principal.userId, email }
 }
 
-/** The principal in a session; null without one. */
 export function principalIn (session: Session | null | undefined): Principal | null {
   return recordIn(session)?.principal ?? null
 }
@@ -79,7 +78,6 @@ function isRecord (value: unknown): value is SessionRecord {
   return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods)
 }
 
-/** How and when the user in the session of a request authenticated; null without a user. */
 export function authenticationOf (request: FastifyRequest): AuthenticationState | null {
   const record = recordIn(request.session)
   return record && {
@@ -89,7 +87,6 @@ export function authenticationOf (request: FastifyRequest): AuthenticationState 
   }
 }
 
-/** Returns proofs as the application sees them. */
 export function withDates (methods: readonly Proof[]): AuthenticationState['methods'] {
   return methods.map(({ method, at }) => ({ method, at: new Date(at) }))
 }
@@ -99,14 +96,11 @@ export function withProof (methods: readonly Proof[], proof: Proof): readonly Pr
   return [...methods.filter(({ method }) => method !== proof.method), proof]
 }
 
-/** What may be read about a user together with their session. */
 interface ReadOfUser {
   status?: AccountStatus | undefined
   /** Null when the link by which the user signed in is gone. */
   presentClaims?: (() => Claims | null) | undefined
 }
-
-const NOTHING: ReadOfUser = {}
 
 /** How long a guard relies on what was read with the session. */
 const FRESH_MS = 1000
@@ -135,7 +129,7 @@ export class ReadRecord implements SessionRecord {
   /** Returns what was read with the session within the last second; else nothing. */
   static fresh ({ svcAuth }: Session): ReadOfUser {
     const isFresh = svcAuth instanceof ReadRecord && Math.abs(Date.now() - svcAuth.#readAt) < FRESH_MS
-    return isFresh ? svcAuth.#ofUser : NOTHING
+    return isFresh ? svcAuth.#ofUser : {}
   }
 
   toJSON (): undefined {}

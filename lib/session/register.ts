@@ -2,7 +2,8 @@ import fastifyCookie, { type CookieSerializeOptions } from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OptionsError } from '../errors.js'
-import { EntryStore, OwnStore, hasSessions, sessionsOf } from './request-sessions.js'
+import { ExpressSessions } from './express-sessions.js'
+import { OwnStore, hasSessions, sessionsOf } from './request-sessions.js'
 import { RotatingSigner } from './rotating-signer.js'
 import { RowSessions } from './row-sessions.js'
 import type { OwnSession } from './session-options.js'
@@ -15,9 +16,10 @@ export async function registerSession (app: FastifyInstance, { options, rows }: 
   const { secret, algorithm, cookieName, cookie, rolling } = options
   claimCookie(app, cookieName, cookie)
   const signer = Array.isArray(secret) ? new RotatingSigner([...secret], algorithm) : secret
-  const store = options.store === undefined
-    ? new OwnStore(request => new RowSessions(rows, cookie, userAgentOf(request)), rolling)
-    : new EntryStore(options.store, rolling)
+  const { store: ofApplication = null } = options
+  const store = new OwnStore(request => ofApplication === null
+    ? new RowSessions(rows, cookie, request?.headers['user-agent'])
+    : new ExpressSessions(ofApplication), rolling, ofApplication)
   // Registered first, so that they run before @fastify/session reads a cookie and answers with one.
   app.addHook('onRequest', chooseCookie(options, signer, store))
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -49,8 +51,6 @@ function keepPrivate (reply: FastifyReply, cookieName: string): void {
 /**
  * Prepares what @fastify/session does next: saves a session of which only the cookie has changed,
  * and hides the cookie of another session, which @fastify/session would clear besides.
- *
- * @returns null when there is nothing to save
  */
 function prepareCookie (request: FastifyRequest, cookieName: string): Promise<void> | null {
   const { session } = request
@@ -64,10 +64,6 @@ function prepareCookie (request: FastifyRequest, cookieName: string): Promise<vo
   const isHidden = sessions.isStored(session) ? !isOfCookie : !sessions.hasLeft
   if (isHidden) request.cookies[cookieName] = undefined
   return sessions.hasNewCookie(session.sessionId, session) ? session.save() : null
-}
-
-function userAgentOf (request: FastifyRequest | undefined): string | null {
-  return request?.headers['user-agent']?.slice(0, 256) ?? null
 }
 
 /** The characters in cookies of the plugin: base64, base64url, a dot, a prefix. */

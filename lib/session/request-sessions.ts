@@ -10,7 +10,6 @@ import type { SessionBackend, SessionReplacement } from './session-backend.js'
 /** What a request knows of a session in the store. */
 interface StoredSession {
   id: string
-  /** Its cookie as it was read or written. */
   cookie: Session['cookie']
   /** The members of the cookie, as {@link membersOf} lists them. */
   members: readonly unknown[]
@@ -46,7 +45,6 @@ export class RequestSessions implements CallbackStore {
     this.#isRolling = isRolling
   }
 
-  /** Notes that a session is in the store. */
   note (id: string, session: Session): void {
     const { cookie } = session
     this.#stored = [{ id, cookie, members: membersOf(cookie) }, ...this.#stored.filter(other => other.id !== id)]
@@ -102,11 +100,7 @@ export class RequestSessions implements CallbackStore {
     }
   }
 
-  /**
-   * Gives the request a new session with a new id. The store is left as it is.
-   *
-   * @param kept the names of members of the present session that the new one gets
-   */
+  /** Gives the request a new session, with these members of the present one. The store stays. */
   renew (request: FastifyRequest, kept: string[] = []): void {
     this.#quietly(done => { request.session.regenerate(kept, done) })
   }
@@ -169,7 +163,6 @@ export function hasSessions ({ session }: FastifyRequest): boolean {
   return storeOf(session) instanceof RequestSessions
 }
 
-/** Returns the session store as a request uses it. */
 export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
@@ -219,53 +212,36 @@ function isOwnStore (store: CallbackStore): store is OwnStore {
   return 'backendFor' in store
 }
 
-/** The store that @fastify/session asks for a session that no request has in its own hands yet. */
+/**
+ * The store that @fastify/session asks for a session that no request has in its own hands yet. Of
+ * one of the application, the reads wait five seconds and fail with an AuthError; its other calls
+ * are the application's, by `request.sessionStore`.
+ */
 export class OwnStore implements CallbackStore {
   /** Returns what a request uses in its place. */
   readonly backendFor: (request?: FastifyRequest) => SessionBackend
   readonly isRolling: boolean
+  readonly #ofApplication: CallbackStore | null
 
-  constructor (backendFor: OwnStore['backendFor'], isRolling: boolean) {
+  constructor (backendFor: OwnStore['backendFor'], isRolling: boolean, ofApplication: CallbackStore | null) {
     this.backendFor = backendFor
     this.isRolling = isRolling
+    this.#ofApplication = ofApplication
   }
 
-  get (id: string, done: Done<Session | null>): unknown {
-    return settle(done, this.backendFor().read(id))
+  get (id: string, done?: Done<Session | null>): unknown {
+    return done === undefined ? this.#ofApplication?.get(id) : settle(done, this.backendFor().read(id))
   }
 
   /** Called for a new session in which the application has written something. */
   set (id: string, session: Session, done: Done): unknown {
+    if (this.#ofApplication !== null) return this.#ofApplication.set(id, session, done)
     return settle(done, this.backendFor().create(id, session).then(() => {}))
   }
 
   destroy (id: string, done: Done): unknown {
+    if (this.#ofApplication !== null) return this.#ofApplication.destroy(id, done)
     return settle(done, this.backendFor().end(id))
-  }
-}
-
-/**
- * One of the application. Its reads wait five seconds and fail with an AuthError; its other calls
- * are the application's, by `request.sessionStore`.
- */
-export class EntryStore extends OwnStore {
-  readonly #store: CallbackStore
-
-  constructor (store: CallbackStore, isRolling: boolean) {
-    super(() => new ExpressSessions(store), isRolling)
-    this.#store = store
-  }
-
-  override get (id: string, done?: Done<Session | null>): unknown {
-    return done === undefined ? this.#store.get(id) : super.get(id, done)
-  }
-
-  override set (id: string, session: Session, done: Done): unknown {
-    return this.#store.set(id, session, done)
-  }
-
-  override destroy (id: string, done: Done): unknown {
-    return this.#store.destroy(id, done)
   }
 }
 

@@ -27,11 +27,11 @@ export class RowSessions implements SessionBackend {
   readonly #userAgent: string | null
 
   /** @param cookie the options that a cookie has unless the application changed it */
-  constructor ({ sessions, entries }: SessionRows, cookie: CookieOptions, userAgent: string | null = null) {
+  constructor ({ sessions, entries }: SessionRows, cookie: CookieOptions, userAgent?: string) {
     this.entries = entries
     this.#rows = sessions
     this.#cookie = cookie
-    this.#userAgent = userAgent
+    this.#userAgent = userAgent?.slice(0, 256) ?? null
   }
 
   async read (id: string): Promise<Session | null> {
@@ -110,9 +110,7 @@ export class RowSessions implements SessionBackend {
  * Ends a session because its user signs out, and the sessions that have replaced it meanwhile:
  * see {@link SessionBackend.signOut}.
  */
-export async function signOutRow (
-  rows: StoredSessions, idHash: string, isRecorded = false
-): Promise<SignedOut | null> {
+export async function signOutRow (rows: StoredSessions, idHash: string, isRecorded = false): Promise<SignedOut | null> {
   const now = Date.now()
   let signedOut: SignedOut | null = null
   for (let next: string | null = idHash; next !== null;) {
@@ -128,7 +126,6 @@ export async function signOutRow (
 /** Matches what `jsonb` of Postgres refuses in JSON text: U+0000, and half a surrogate pair. */
 const UNSTORABLE = /\\u(?:0000|d[89a-f])/
 
-/** Returns data in a form that each store keeps. */
 function storable (data: SessionData): SessionData {
   const text = JSON.stringify(data)
   return UNSTORABLE.test(text) ? { encoded: Buffer.from(text).toString('base64') } : data

@@ -6,18 +6,16 @@ import type { SessionRecord } from './record.js'
 export interface SessionReplacement {
   /** The id of the session that it replaces, which ends. */
   replaced?: string
-  /** Whether a new user is admitted: see `Accounts.admitUser`. */
+  /** Whether the user is new: they are admitted with the session where one store keeps both. */
   admits?: boolean
 }
 
-/** A session whose user signs out. */
 export interface SessionToEnd {
   id: string
   /** Null when no user is signed in to it. */
   userId: string | null
 }
 
-/** A user who was signed out. */
 export interface SignedOut {
   userId: string
   /** Whether the sign-out is recorded for the other processes: see `Revocations`. */

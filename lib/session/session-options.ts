@@ -9,6 +9,7 @@ import type { AuthStore } from '../accounts/auth-store.js'
 import type { Site } from '../http/site.js'
 import { MemoryAuthStore, sessionRowsOf } from '../store/memory.js'
 import type { SessionRows } from '../store/capabilities.js'
+import { DAY_MS } from '../store/one-time-entries.js'
 
 type OptionsOfSession = Omit<FastifySessionOptions, 'store' | 'cookie'>
 type OptionsOfCookie = Pick<
@@ -47,7 +48,6 @@ export interface RememberOptions {
   days: number
 }
 
-/** The session that the plugin registers. */
 export interface OwnSession {
   /** The options of @fastify/session with their defaults; `store` is a store of the application. */
   readonly options: FastifySessionOptions & Required<Pick<FastifySessionOptions, 'cookieName' | 'cookie' | 'rolling'>>
@@ -59,19 +59,17 @@ export interface OwnSession {
   readonly remember: number | null
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000
-
-const LIFETIME_MS = 7 * DAY_MS
-
 const COOKIE = {
-  maxAge: optional(mustBe(
-    'a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null', isMaxAge)),
-  expires: optional(mustBe('a Date', isDate)),
+  maxAge: optional(mustBe('a number of milliseconds above 0, such as 7 * 24 * 60 * 60 * 1000 for seven days, or null',
+    (value): value is number | null => value === null || (Number.isFinite(value) && Number(value) > 0))),
+  expires: optional(mustBe('a Date',
+    (value): value is Date => value instanceof Date && !Number.isNaN(value.getTime()))),
   path: optional(mustBe('a path, such as /', value => typeof value === 'string'), '/'),
   domain: optional(matching('the name of a host, such as app.example', /^[\w.-]+$/)),
   secure: optional(mustBe("true, false or 'auto'", value => typeof value === 'boolean' || value === 'auto')),
   httpOnly: optional(boolean, true),
-  sameSite: optional(mustBe("'lax', 'strict', 'none' or a boolean", isSameSite), 'lax'),
+  sameSite: optional(mustBe("'lax', 'strict', 'none' or a boolean", value =>
+    value === 'lax' || value === 'strict' || value === 'none' || typeof value === 'boolean'), 'lax'),
   partitioned: optional(boolean)
 } satisfies ChecksOf<SessionCookieOptions>
 
@@ -81,13 +79,15 @@ const checkedOptions = table({
   remember: optional(table({ days: wholeNumber(1, 400) } satisfies ChecksOf<RememberOptions>), null),
   cookie: table(COOKIE),
   store: optional(mustBe("'memory' or a store of sessions, an object with get, set and destroy, such as " +
-    'new RedisStore({ client }); the store of users is the option store', isSessionStore)),
+    'new RedisStore({ client }); the store of users is the option store',
+  (value): value is NonNullable<SessionOptions['store']> =>
+    value === 'memory' || hasMethods<SessionStore>('get', 'set', 'destroy')(value))),
   // RFC 6265 section 4.1.1.
   cookieName: optional(matching(
     'a name of letters, digits and hyphens, such as __Host-session', /^[!#$%&'*+.^`|~\w-]+$/), 'svc_session'),
   cookiePrefix: optional(mustBe('text', value => typeof value === 'string')),
-  algorithm: optional(
-    mustBe('the name of a hash function that Node.js has, such as sha256', isHashFunction)),
+  algorithm: optional(mustBe('the name of a hash function that Node.js has, such as sha256',
+    (value): value is string => getHashes().some(name => name === value))),
   saveUninitialized: optional(boolean, false),
   rolling: optional(boolean, false),
   idGenerator: optional(callable<NonNullable<SessionOptions['idGenerator']>>())
@@ -119,7 +119,7 @@ export function checkedSession (session: unknown, users: AuthStore, site: Site, 
 function cookieOf (
   { maxAge, expires, secure, ...others }: Checked<typeof COOKIE>, baseUrl: string | null
 ): OwnSession['options']['cookie'] {
-  const lifetime = maxAge === undefined && expires === undefined ? LIFETIME_MS : maxAge
+  const lifetime = maxAge === undefined && expires === undefined ? 7 * DAY_MS : maxAge
   return {
     secure: secure ?? (baseUrl === null ? 'auto' : baseUrl.startsWith('https:')),
     ...lifetime != null && { maxAge: lifetime },
@@ -157,29 +157,6 @@ function isPathAbove (path: unknown, prefix: string): boolean {
 
 /** Checks the secret, unless it is an object that signs, which @fastify/session takes too. */
 function sessionSecret (secret: unknown, option: string): FastifySessionOptions['secret'] {
+  const isSigner = hasMethods<Exclude<FastifySessionOptions['secret'], string | string[]>>('sign', 'unsign')
   return isSigner(secret) ? secret : secretsOf(secret, option, 'SVC_SESSION_SECRET')
-}
-
-function isSigner (secret: unknown): secret is Exclude<FastifySessionOptions['secret'], string | string[]> {
-  return typeof secret === 'object' && secret !== null && 'sign' in secret && 'unsign' in secret
-}
-
-function isSessionStore (value: unknown): value is NonNullable<SessionOptions['store']> {
-  return value === 'memory' || hasMethods<SessionStore>('get', 'set', 'destroy')(value)
-}
-
-function isHashFunction (value: unknown): value is string {
-  return typeof value === 'string' && getHashes().includes(value)
-}
-
-function isMaxAge (value: unknown): value is number | null {
-  return value === null || (Number.isFinite(value) && Number(value) > 0)
-}
-
-function isDate (value: unknown): value is Date {
-  return value instanceof Date && !Number.isNaN(value.getTime())
-}
-
-function isSameSite (value: unknown): value is boolean | 'lax' | 'strict' | 'none' {
-  return typeof value === 'boolean' || ['lax', 'strict', 'none'].includes(String(value))
 }

@@ -5,13 +5,11 @@ import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cooki
 import type { CookieOptions } from './lifetime.js'
 import { principalIn } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
+import type { SessionToEnd } from './session-backend.js'
 import type { OwnSession } from './session-options.js'
 
 /** A session that one of several cookies names. It was open when the request came. */
-interface NamedSession {
-  id: string
-  /** Null when no user is signed in to it. */
-  userId: string | null
+interface NamedSession extends SessionToEnd {
   /** Makes it the session of the request. */
   use: () => Promise<void>
 }
@@ -73,11 +71,7 @@ export function otherSessions (request: FastifyRequest): NamedSession[] {
   return severalOf.get(request)?.open.filter(({ id }) => id !== request.session.sessionId) ?? []
 }
 
-/**
- * Makes the session that owns an entry the session of the request.
- *
- * @param keyOf returns the key of the entry if the session of an id owns it
- */
+/** Makes the session that owns an entry, by the key that it has then, that of the request. */
 export async function useOwner (request: FastifyRequest, keyOf: (sessionId: string) => EntryKey): Promise<void> {
   for (const { id, use } of otherSessions(request)) {
     if (await sessionsOf(request).backend.entries.find(keyOf(id)) !== null) return use()

@@ -8,7 +8,7 @@ import { type AuthContext, needed } from '../context.js'
 import { current } from '../current-user/current.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from '../factors/passkey-ceremonies.js'
-import { takeEntry } from '../session/pending-steps.js'
+import { keyOf, takeEntry } from '../session/pending-steps.js'
 import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
 import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
@@ -74,7 +74,7 @@ export async function takeChallenge (
   if (response === null) throw new AuthError('invalid_request')
   const { challenge } = response
   if (challenge === null) throw new AuthError('invalid_state')
-  const made = await takeEntry<Challenge>(request, CHALLENGE, challenge)
+  const made = await takeEntry<Challenge>(request, keyOf(request.session.sessionId, CHALLENGE, challenge))
   if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
     throw new AuthError('invalid_state')
   }

@@ -7,16 +7,14 @@ import type { SqlDatabase } from './sql-database.js'
 
 /** What SQLite and Postgres write differently. */
 export interface ReadingDialect {
-  /** The id of a user that a statement is given. */
   readonly userId: SQLWrapper
   byCodePoints (column: SQLWrapper): SQL
-  /** Whether a text begins with another one, by code points. */
-  hasPrefix (text: SQLWrapper, prefix: string): SQL | undefined
+  /** Whether a text is the first one, or between it and the end, by code points. */
+  isBetween (text: SQLWrapper, first: string, end: string): SQL
   /** A text of {@link UserExtras}, as its index has it. */
   note (name: 'name_key' | 'email_domain'): SQL
   /** The time of creation, as its index has it. */
   readonly createdAt: SQL
-  /** Whether the user is blocked at a time in milliseconds. */
   isBlocked (now: number): SQL
   /** A column whose index is not used; absent where the database decides by how many match. */
   withoutIndex? (column: SQLWrapper): SQLWrapper
@@ -75,7 +73,7 @@ export function accountReads (
     const isBlocked = dialect.isBlocked(Date.now())
     const texts = [users.email, dialect.note('email_domain'), dialect.note('name_key')].map(of)
     return and(
-      search === null ? undefined : or(...texts.map(text => dialect.hasPrefix(text, search))),
+      search === null ? undefined : or(...texts.map(text => dialect.isBetween(text, search, `${search}\u{10ffff}`))),
       blocked === null ? undefined : blocked ? isBlocked : not(isBlocked)
     )
   }

@@ -13,10 +13,9 @@ export interface AccountChange {
 }
 
 /**
- * Asks a rule what becomes of an account.
+ * Asks a rule what becomes of an account: a change of null when there is nothing to write.
  *
  * @param accounts those that were loaded: the one that is asked about, and the holders of the keys
- * @returns a change of null when there is nothing to write
  */
 export function applyRule<T> (
   rule: Rule<T>,
@@ -34,18 +33,16 @@ export function applyRule<T> (
   return { result, change: isDeepStrictEqual(before, account) ? null : { before, after: account } }
 }
 
-/** The values of a statement that loads the accounts for a rule. */
 export function valuesOf (find: AccountQuery, { email = null, link }: UniqueKeys): Record<string, string | null> {
   const { provider: otherProvider = null, subject: otherSubject = null } = { ...link }
   const none = { userId: null, provider: null, subject: null }
   return { ...none, ...find, email, otherProvider, otherSubject }
 }
 
-/** The links that a change removes, by provider, and those that it writes. */
+/** The links that a change removes, by provider, and those that it writes; of factors, by id. */
 export const linkChanges = (before: Account, after: Account) =>
   changesOf(before.links, after.links, ({ provider }) => provider)
 
-/** The factors that a change removes, by id, and those that it writes. */
 export const factorChanges = (before: Account, after: Account) =>
   changesOf(before.factors, after.factors, ({ id }) => id)
 
@@ -55,11 +52,6 @@ function changesOf<T> (before: readonly T[], after: readonly T[], keyOf: (part: 
     removed: before.map(keyOf).filter(key => !kept.includes(key)),
     written: after.filter(part => !before.some(other => isDeepStrictEqual(other, part)))
   }
-}
-
-/** A text that each text with a prefix is less than, compared by code points. */
-export function endOfPrefix (prefix: string): string {
-  return `${prefix}\u{10ffff}`
 }
 
 export function factorExists (): AuthError {

@@ -1,5 +1,6 @@
 import type { AuthStore } from '../accounts/auth-store.js'
 import { OptionsError } from '../errors.js'
+import { hasMethods } from '../option-checks.js'
 import type { AttemptCounter } from './attempts.js'
 import type { OneTimeEntries } from './one-time-entries.js'
 import type { Revocations } from './revocations.js'
@@ -21,10 +22,7 @@ export interface StoreCapabilities {
 }
 
 /** Sessions beside the users, and what they own. */
-export interface SessionRows {
-  readonly sessions: StoredSessions
-  readonly entries: OneTimeEntries
-}
+export type SessionRows = { readonly [Name in 'sessions' | 'entries']: NonNullable<StoreCapabilities[Name]> }
 
 export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): StoreCapabilities {
   const { sessions = null, entries = null, attempts = null, revocations = null } = store
@@ -42,6 +40,6 @@ export function assertCapabilities ({ sessions, entries, attempts, revocations }
 }
 
 function assertCapability<T> (name: string, member: T | null, methods: ReadonlyArray<keyof T>): void {
-  if (member === null || methods.every(method => typeof Object(member)[method] === 'function')) return
+  if (member === null || hasMethods<T>(...methods)(member)) return
   throw new OptionsError(`store.${name} must be null or have the methods ${methods.join(', ')}`)
 }

@@ -11,7 +11,6 @@ export function assertEscapes (statement: string): void {
     'install a later one: npm install drizzle-orm@^0.45.2')
 }
 
-/** A table whose name is a quotation mark. */
 export const ODD_NAME = sql`${sql.identifier('"')}`
 
 /** A value that a statement is given when it runs, by name. */

@@ -97,9 +97,11 @@ export class MemoryAuthStore implements AuthStore {
     const asked = [find, email != null && { email }, link].filter(query => typeof query === 'object' && query !== null)
     const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
     const { result, change } = applyRule(rule, { find, keys }, accounts)
-    if (change?.after != null) this.#assertFree(change.after)
-    if (change?.before != null) this.#remove(change.before)
-    if (change?.after != null) this.#write(change.after)
+    const { before = null, after = null } = change ?? {}
+    const owners = after?.factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? after.userId) ?? []
+    if (owners.some(owner => owner !== after?.userId)) throw factorExists()
+    if (before !== null) this.#remove(before)
+    if (after !== null) this.#write(after)
     return result
   }
 
@@ -110,11 +112,6 @@ export class MemoryAuthStore implements AuthStore {
   #find (query: UserQuery): Account | null {
     const userId = 'userId' in query ? query.userId : this.#owners.get(keyOf(query))
     return this.#accounts.get(userId ?? '') ?? null
-  }
-
-  #assertFree ({ userId, factors }: Account): void {
-    const owners = factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? userId)
-    if (owners.some(owner => owner !== userId)) throw factorExists()
   }
 
   #write (account: Account): void {

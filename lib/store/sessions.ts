@@ -3,8 +3,6 @@ import type { Claims } from '../claims.js'
 import type { SessionData, SessionProofs } from '../schema/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 
-export type { SessionData, SessionProofs } from '../schema/sessions.js'
-
 /** The user of a session, as of the sign-in or the last refresh. */
 export interface SessionUser extends Principal {
   /** The user's generation as it was read with the credential. */
@@ -112,10 +110,7 @@ export interface StoredSessions {
    *
    * @returns null for a session that was never written
    */
-  end (
-    idHash: string,
-    how: { now: number, isSignOut: boolean, isRecorded?: boolean }
-  ): Promise<EndedSession | null>
+  end (idHash: string, how: { now: number, isSignOut: boolean, isRecorded?: boolean }): Promise<EndedSession | null>
 
   /** Returns at most 100 open sessions of a user with a generation, the last used ones first. */
   ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]>

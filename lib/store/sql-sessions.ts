@@ -15,7 +15,6 @@ import type { SqlDatabase } from './sql-database.js'
 
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: OneTimeEntries
-  /** The id of a user that a statement is given. */
   readonly userId: SQLWrapper
   /** How many sessions a sweep looks at. */
   readonly swept: number
@@ -105,7 +104,7 @@ type UserColumns = Pick<Columns, 'userId' | 'provider' | 'claims' | 'generation'
 type ReadColumn = keyof UserColumns | 'data' | 'createdAt' | 'seenAt' | 'expiresAt' | 'endedAt'
 
 /** A row of `svc_auth_sessions`, joined with what is asked about the user. */
-interface SessionRow extends Pick<Columns, ReadColumn> {
+type SessionRow = { [Name in ReadColumn]: Columns[Name] | null } & {
   email: string | null
   /** The notes about the user; null for an anonymous session. */
   extras: UserExtras | null
@@ -115,11 +114,8 @@ interface SessionRow extends Pick<Columns, ReadColumn> {
   linkClaims: string | null
 }
 
-type Joined<Row> = { [Name in keyof Row]: Row[Name] | null }
-
 const ANONYMOUS: UserColumns = { userId: null, provider: null, claims: null, generation: 0, proofs: null }
 
-/** The columns that are read with a session. */
 export function readColumns<Table extends Record<ReadColumn, unknown>> (table: Table): Pick<Table, ReadColumn> {
   const { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt } = table
   return { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt }
@@ -130,7 +126,7 @@ export function columnsOf ({ user, admits: _, ...session }: NewSession) {
 }
 
 /** Null for a row that was not found, or whose columns are null because it was joined. */
-export function foundSession (row: Joined<SessionRow> | undefined, now: number): FoundSession | 'ended' | null {
+export function foundSession (row: SessionRow | undefined, now: number): FoundSession | 'ended' | null {
   if (row === undefined) return null
   const { data, generation, createdAt, seenAt, expiresAt, endedAt, email, extras } = row
   if (generation === null || createdAt === null || seenAt === null || expiresAt === null) return null

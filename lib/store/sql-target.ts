@@ -4,21 +4,16 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import type { Sql } from 'postgres'
 import { OptionsError } from '../errors.js'
+import { hasMethods } from '../option-checks.js'
 import { postgresSettings } from './postgres-url.js'
 
 type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
 
-/** A Drizzle database on any Postgres driver. */
 export type PostgresDrizzle = PgDatabase<PgQueryResultHKT>
 
-export type SqliteTarget =
-  | { dialect: 'sqlite', file: string }
-  | { dialect: 'sqlite', connection: Database }
-  | { dialect: 'sqlite', db: SqliteDrizzle }
+export type SqliteTarget = { dialect: 'sqlite' } & ({ file: string } | { connection: Database } | { db: SqliteDrizzle })
 
-export type PostgresEngine =
-  | { dialect: 'postgres', client: Sql }
-  | { dialect: 'postgres', db: PostgresDrizzle }
+export type PostgresEngine = { dialect: 'postgres' } & ({ client: Sql } | { db: PostgresDrizzle })
 
 type SqlTarget = SqliteTarget | PostgresEngine | { dialect: 'postgres', url: string }
 
@@ -86,7 +81,7 @@ function pathOf (target: string, scheme: 'sqlite' | 'file'): string {
 }
 
 function isSqliteConnection (target: unknown): target is Database {
-  return typeof target === 'object' && hasMethods(target, 'pragma', 'prepare')
+  return typeof target === 'object' && hasMethods<Database>('pragma', 'prepare')(target)
 }
 
 function isDrizzleSqlite (target: unknown): target is SqliteDrizzle {
@@ -95,13 +90,9 @@ function isDrizzleSqlite (target: unknown): target is SqliteDrizzle {
 
 /** Drizzle has materialized views on Postgres alone. */
 function isDrizzlePostgres (target: unknown): target is PostgresDrizzle {
-  return typeof target === 'object' && hasMethods(target, 'execute', 'refreshMaterializedView')
+  return typeof target === 'object' && hasMethods<PostgresDrizzle>('execute', 'refreshMaterializedView')(target)
 }
 
 export function isPostgresClient (target: unknown): target is Sql {
-  return typeof target === 'function' && hasMethods(target, 'unsafe', 'reserve')
-}
-
-function hasMethods (target: unknown, ...names: string[]): boolean {
-  return target !== null && names.every(name => typeof Reflect.get(Object(target), name) === 'function')
+  return typeof target === 'function' && hasMethods<Sql>('unsafe', 'reserve')(target)
 }

@@ -37,7 +37,6 @@ interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' |
   readonly accounts: StoredAccounts
   readonly tables: () => Promise<TableState>
   readonly migrate: () => Promise<void>
-  /** Returns warnings for the log. */
   readonly inspect?: () => Promise<string[]>
   /** Whether its file was deleted or replaced: then it is opened anew. */
   readonly isOver?: () => boolean
@@ -87,7 +86,6 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   readonly #createTables: boolean
   #opened = new Once(() => this.#open())
   #log: StoreLog | undefined
-  /** The warnings that were told last. */
   #warnings: readonly string[] = []
   #isClosed = false
 
@@ -158,12 +156,12 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
 
   /** @hidden for the command line: compares the tables with those of this version */
   async tables (): Promise<TableState> {
-    return wrapStoreErrors(async () => (await this.#database()).tables())
+    return (await this.#database()).tables()
   }
 
   /** @hidden for the command line: makes all tables, however long that takes */
   async migrate (): Promise<void> {
-    return wrapStoreErrors(async () => (await this.#database()).migrate())
+    return (await this.#database()).migrate()
   }
 
   /**

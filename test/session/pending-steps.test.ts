@@ -4,7 +4,7 @@ import fastifySession, { MemoryStore } from '@fastify/session'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { MemoryAuthStore } from '../../lib/index.js'
-import { attemptEntry, findEntry, putEntry, takeEntry, startPendingSession } from '../../lib/session/pending-steps.js'
+import { attemptEntry, findEntry, keyOf, putEntry, takeEntry, startPendingSession } from '../../lib/session/pending-steps.js'
 import { CHALLENGE, ENROLMENT, SECOND_STEP } from '../../lib/store/one-time-entries.js'
 import { SESSION_SECRET, localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -62,9 +62,11 @@ async function start (t: Test, { store, sessions, isOwn = false }: Place): Promi
   })
   step('/wait', async (request, { kind, content = {} }) => startPendingSession(request, kind, content))
   step('/put', async (request, { kind, content = {}, ...options }) => putEntry(request, kind, content, options))
-  step('/find', async (request, { kind, key }) => findEntry(request, kind, key))
-  step('/attempt', async (request, { kind, key, most = 5 }) => attemptEntry(request, kind, most, key))
-  step('/take', async (request, { kind, key }) => takeEntry(request, kind, key))
+  const named = ({ session }: FastifyRequest, { kind, key }: Step) =>
+    key === undefined ? kind : keyOf(session.sessionId, kind, key)
+  step('/find', async (request, entry) => findEntry(request, named(request, entry)))
+  step('/attempt', async (request, entry) => attemptEntry(request, named(request, entry), entry.most ?? 5))
+  step('/take', async (request, entry) => takeEntry(request, named(request, entry)))
   app.post('/sign-out-and-wait', async request => {
     await new Browser(app, new Map(Object.entries(request.cookies).map(([name, value = '']) => [name, value]))).post('/auth/logout')
     await startPendingSession(request, SECOND_STEP, {})

@@ -10,7 +10,7 @@ import {
 import { AuthError } from '../../errors.js'
 import { accountReads } from '../account-reads.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
 import { excluded, given } from '../drizzle.js'
 import type { PostgresDrizzle } from '../sql-target.js'
@@ -47,7 +47,7 @@ export function postgresAccounts (
   const reads = accountReads(database, withFactors, {
     userId: USER_ID,
     byCodePoints,
-    hasPrefix: (text, prefix) => sql`(${text} ~>=~ ${prefix} and ${text} ~<~ ${endOfPrefix(prefix)})`,
+    isBetween: (text, first, end) => sql`(${text} ~>=~ ${first} and ${text} ~<~ ${end})`,
     note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
     createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
     isBlocked
@@ -120,7 +120,6 @@ function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   }
 }
 
-/** What accounts are loaded by. */
 const ASKED = ['userId', 'email', 'provider', 'otherProvider'] as const
 
 const LOADED_COLUMNS = {

@@ -7,22 +7,15 @@ import type { Attempt, AttemptCounter } from '../attempts.js'
 import type { PostgresDatabase, Prepared } from './database.js'
 import { NUMBER, STATEMENT_START } from './statements.js'
 
-const MINUTE_MS = 60_000
-
 /** How many expired counts one statement deletes: others may wait for its locks. */
 const SWEPT_AT_ONCE = 2000
 
 /** By it, the processes agree on one sweep a minute. */
-const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: MINUTE_MS }
-
-interface Counted {
-  count: number
-  wait: number
-}
+const SWEEP: Attempt = { key: 'svc-auth-sweep', max: 1, timeWindow: 60_000 }
 
 /** Counts attempts on Postgres: those of one call are one statement, which is atomic. */
 export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
-  const statements = new Map<number, Prepared<Counted>>()
+  const statements = new Map<number, Prepared<{ count: number, wait: number }>>()
   const sweep = database.prepared(expiredRemoved)
 
   const count: AttemptCounter['count'] = async counted => {
@@ -79,7 +72,6 @@ function valuesOf ({ key, max, timeWindow }: Attempt, index: number): Array<[str
   return [[`key${index}`, hash('sha256', key, 'base64url')], [`max${index}`, max], [`timeWindow${index}`, timeWindow]]
 }
 
-/** Deletes some expired counts, and returns how many. */
 function expiredRemoved (db: PostgresDrizzle) {
   const expired = db.select({ keyHash: attempts.keyHash }).from(attempts)
     .where(lte(attempts.resetsAt, STATEMENT_START))

@@ -11,15 +11,11 @@ const PROBE_MS = 1000
 
 type SessionAttrs = 'read-write' | 'primary' | 'read-only' | 'standby'
 
-interface State {
-  isReadOnly: boolean
-  isStandby: boolean
-}
+type State = Record<'isReadOnly' | 'isStandby', boolean>
 
 const STATE =
   'select current_setting(\'transaction_read_only\')::bool as "isReadOnly", pg_is_in_recovery() as "isStandby"'
 
-/** What a host is that is taken. */
 const IS: Readonly<Record<SessionAttrs, [name: keyof State, is: boolean]>> = {
   'read-write': ['isReadOnly', false],
   'read-only': ['isReadOnly', true],
@@ -32,7 +28,6 @@ export class Connection {
   readonly options: ConnectionOptions
   readonly #hosts: Hosts
   #found: HostConnection | undefined
-  /** The one that was opened last. */
   #latest: HostConnection | undefined
   #usedAt = 0
   #isOver = false

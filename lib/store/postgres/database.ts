@@ -14,15 +14,13 @@ import { appliedMigrations, lacksTables, migration } from './tables.js'
 const MAX_ATTEMPTS = 5
 
 /** How a statement is sent: alone on a connection, or together with others. */
-export type PostgresQueries = (how: How) => Query
-
 type How = 'alone' | Batch
 
 export interface PostgresDatabaseOptions {
   createTables: boolean
   /** How prepared statements are sent; absent where Drizzle alone knows the driver. */
-  queries?: PostgresQueries | undefined
-  /** Runs a migration without the time limits of requests, where there is a way. */
+  queries?: ((how: How) => Query) | undefined
+  /** Runs a migration without the time limits of requests; absent on an application's engine. */
   migrate?: ((migration: string) => Promise<unknown>) | undefined
   /** Called when a part of the tables is there. */
   ready?: () => void
@@ -88,7 +86,6 @@ export class PostgresDatabase implements SqlDatabase {
     return this.#shared.made.has(this.#part)
   }
 
-  /** The database with a further part of the tables. */
   with (part: TablePart): PostgresDatabase {
     return new PostgresDatabase(this.db, this.#options, part, this)
   }

@@ -17,8 +17,6 @@ const OPTIONS = {
   onnotice: () => {}
 }
 
-const APPLICATION_NAME = 'fastify-svc-auth'
-
 /** Less than a call: the server must not finish a statement that was reported as failed. */
 const STATEMENT_TIMEOUT_MS = 4000
 
@@ -27,7 +25,6 @@ const CLOSED = 'Postgres closed the connection'
 export interface ConnectionOptions {
   /** Whether the server is asked to limit the time of statements. */
   hasTimeLimit: boolean
-  /** Called with the payload of each notification. */
   notified?: (payload: string) => void
   /** Called when a connection that worked is lost. */
   lost?: () => void
@@ -37,7 +34,6 @@ export interface ConnectionOptions {
 export class Hosts {
   readonly driver: typeof postgres
   readonly settings: PostgresSettings
-  /** The number of connections that a pool may have. */
   readonly max: number
   /** The time of one host: its share, or less where `connect_timeout` of the URL says so. */
   readonly connectTimeout: number
@@ -57,7 +53,6 @@ export class Hosts {
     return [...hosts.slice(this.#first), ...hosts.slice(0, this.#first)]
   }
 
-  /** Notes that a host let a connection in. */
   worked (host: Host): void {
     this.#first = this.settings.hosts.indexOf(host)
   }
@@ -71,12 +66,12 @@ export class Hosts {
  * @see https://github.com/porsager/postgres/issues/1223 and the pull request 1209
  */
 export class HostConnection {
+  isLost = false
   readonly #host: Host
   readonly #client: postgres.Sql
   readonly #dropped = new AbortController()
   #socket: Socket | undefined
   #hasWorked = false
-  #isLost = false
 
   constructor ({ driver, settings, connectTimeout }: Hosts, host: Host, options: ConnectionOptions) {
     const { hasTimeLimit, notified, lost } = options
@@ -90,7 +85,7 @@ export class HostConnection {
       host: host.host,
       port: host.port,
       connect_timeout: connectTimeout / 1000,
-      connection: { application_name: APPLICATION_NAME, ...timeLimit, ...settings.connection },
+      connection: { application_name: 'fastify-svc-auth', ...timeLimit, ...settings.connection },
       socket: () => this.#connect(),
       onparameter: (name: string, value: string) => {
         if (name !== 'server_encoding' || value === 'UTF8') return
@@ -99,16 +94,12 @@ export class HostConnection {
         throw otherEncoding(value)
       },
       onclose: () => {
-        this.#isLost = true
+        this.isLost = true
         if (this.#hasWorked) lost?.()
       },
       ...(notified && { onnotify: (_channel: string, payload: string) => { notified(payload) } })
     }
     this.#client = driver(clientOptions)
-  }
-
-  get isLost (): boolean {
-    return this.#isLost
   }
 
   async run<T> (statement: (client: postgres.Sql) => Promise<T>): Promise<T> {

@@ -1,7 +1,6 @@
-import { TIMEOUT_MS, withTimeout } from '../../base/with-timeout.js'
 import { type SQL, sql } from '../../drizzle/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { otherEncoding, storeFailure } from './failures.js'
+import { otherEncoding } from './failures.js'
 import { isTrue } from './statements.js'
 
 /**
@@ -37,7 +36,7 @@ export async function inspect (
   { createTables, isUnverified }: { createTables: boolean, isUnverified: boolean }
 ): Promise<string[]> {
   const list = (column: string): SQL<string | null> => sql`string_agg(distinct ${sql.raw(column)}, ', ')`
-  const statement = db.select({
+  const rows = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,
     hasTables: isTrue(sql`to_regclass('svc_auth_users') is not null`),
     roles: list('role'),
@@ -46,11 +45,9 @@ export async function inspect (
     protection: sql<string>`coalesce(string_agg(
       distinct format('alter table %s enable row level security; ', relation), '') filter (where is_own_table), '')`
   }).from(EXPOSED)
-  const rows = await withTimeout(TIMEOUT_MS, statement, 'Postgres')
-    .catch((error: unknown) => { throw storeFailure(error) })
   return rows.flatMap(({ encoding, hasTables, roles, relations, schema, protection }) => {
-    if (encoding !== 'UTF8') throw storeFailure(otherEncoding(encoding))
-    if (!hasTables && !createTables) throw storeFailure(Object.assign(new Error('no tables'), { code: '42P01' }))
+    if (encoding !== 'UTF8') throw otherEncoding(encoding)
+    if (!hasTables && !createTables) throw Object.assign(new Error('no tables'), { code: '42P01' })
     const exposure = `${roles} may read or write ${relations}: an API that serves the schema ${schema}, such as that ` +
       'of Supabase, gives password hashes and sessions away. Keep the tables in a schema that no API serves, such as ' +
       `?search_path=svc_auth in the URL, or run: ${protection}revoke all on ${relations} from ${roles};`

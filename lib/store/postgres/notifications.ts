@@ -5,19 +5,17 @@ import type { Hosts } from './host-connection.js'
 
 export const CHANNEL = 'svc_auth_revocations'
 
-interface NotificationHandlers {
-  notified: (payload: string) => void
-  /** Called when the connection was lost or refused; where that is not known, when there is one. */
-  changed: () => void
-}
-
 export interface Notifications {
   /** Returns whether notifications have arrived since the last call without an interruption. */
   listen (): Promise<boolean>
   close (): void
 }
 
-export type OpenNotifications = (handlers: NotificationHandlers) => Notifications
+export type OpenNotifications = (handlers: {
+  notified: (payload: string) => void
+  /** Called when the connection was lost or refused; where that is not known, when there is one. */
+  changed: () => void
+}) => Notifications
 
 /** Listens on a connection of its own to a URL. */
 export function notificationsAt (hosts: Hosts): OpenNotifications {

@@ -5,9 +5,9 @@ import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
 import { Connection } from './connection.js'
-import { type PostgresQueries, PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
+import { PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
 import { inspect } from './inspection.js'
-import { PostgresRevocations } from './revocations.js'
+import { postgresRevocations } from './revocations.js'
 import { type OpenNotifications, notificationsAt, notificationsOf } from './notifications.js'
 import { Pool } from './pool.js'
 import { postgresSessions } from './sessions.js'
@@ -25,7 +25,7 @@ export function openPostgres (
   const { db, queries, migrate, notifications, close } = isOwn ? connectedTo(target) : connectedBy(target)
   const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
-  const revocations = new PostgresRevocations(withSessions, notifications)
+  const revocations = postgresRevocations(withSessions, notifications)
   return {
     accounts: postgresAccounts(database, withSessions, revocations),
     attempts: postgresAttempts(withSessions),
@@ -35,7 +35,7 @@ export function openPostgres (
     migrate: () => withSessions.make(),
     async inspect () {
       const isUnverified = isOwn && target.hosts.settings.isUnverified
-      const warnings = await inspect(db, { ...options, isUnverified })
+      const warnings = await database.untouched(() => inspect(db, { ...options, isUnverified }))
       if (isOwn) target.unref()
       return warnings
     },
@@ -46,12 +46,8 @@ export function openPostgres (
   }
 }
 
-interface Connected {
+interface Connected extends Pick<PostgresDatabaseOptions, 'queries' | 'migrate'> {
   db: PostgresDrizzle
-  /** Absent on a driver that Drizzle alone knows. */
-  queries?: PostgresQueries
-  /** On an application's engine, its own limits hold. */
-  migrate?: (migration: string) => Promise<void>
   /** Null where the engine does not pass them on. */
   notifications: OpenNotifications | null
   /** Absent on an application's engine, which stays open. */

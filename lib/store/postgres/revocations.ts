@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Sweeper } from '../../base/sweeper.js'
 import { type SQL, inArray, lt, revocations, sql } from '../../drizzle/postgres.js'
 import { given } from '../drizzle.js'
-import type { Revocations, RevocationListener } from '../revocations.js'
+import type { RevocationListener } from '../revocations.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { RevocationFollower } from './revocation-follower.js'
@@ -38,53 +38,44 @@ function oldRemoved (db: PostgresDrizzle) {
   return db.delete(revocations).where(inArray(revocations.id, old)).returning({ id: revocations.id })
 }
 
-/** Each revocation is one row, written by the statement that ends sessions. */
-export class PostgresRevocations implements Revocations {
-  readonly #follower: RevocationFollower
-  readonly #sweeper: Sweeper
-  readonly #record
+export type PostgresRevocations = ReturnType<typeof postgresRevocations>
 
-  constructor (database: PostgresDatabase, notifications: OpenNotifications | null) {
-    this.#follower = new RevocationFollower(database, notifications)
-    this.#record = database.prepared(db =>
-      insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
-    const removal = database.prepared(oldRemoved)
-    const sweep = async (): Promise<void> => {
-      const removed = await removal({})
-      if (removed.length === BATCH) await sweep()
-    }
-    this.#sweeper = new Sweeper(sweep, Date.now())
+/** Each revocation is one row, written by the statement that ends sessions. */
+export function postgresRevocations (database: PostgresDatabase, notifications: OpenNotifications | null) {
+  const follower = new RevocationFollower(database, notifications)
+  const insert = database.prepared(db => insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
+  const removal = database.prepared(oldRemoved)
+  const sweep = async (): Promise<void> => {
+    if ((await removal({})).length === BATCH) await sweep()
   }
+  const sweeper = new Sweeper(sweep, Date.now())
 
   /**
    * Runs a statement with {@link recordedRevocation}, which the caller announces in this process.
    * One that fails may have been committed all the same: then its revocation is followed, unless
    * the caller has announced it before.
    */
-  async run<T> (
+  const run = async <T>(
     statement: (revocation: { revocationId: string }) => Promise<T>, { isAnnounced = false } = {}
-  ): Promise<T> {
+  ): Promise<T> => {
     const revocationId = randomUUID()
-    this.#follower.ignore(revocationId)
+    follower.ignore(revocationId)
     try {
       return await statement({ revocationId })
     } catch (error) {
-      if (!isAnnounced) this.#follower.expect(revocationId)
+      if (!isAnnounced) follower.expect(revocationId)
       throw error
     } finally {
-      this.#sweeper.start(Date.now())
+      sweeper.start(Date.now())
     }
   }
 
-  async record (userId: string): Promise<void> {
-    await this.run(({ revocationId }) => this.#record({ revocationId, userId }), { isAnnounced: true })
-  }
-
-  async follow (listener: RevocationListener): Promise<void> {
-    this.#follower.follow(listener)
-  }
-
-  close (): void {
-    this.#follower.close()
+  return {
+    run,
+    async record (userId: string) {
+      await run(revocation => insert({ ...revocation, userId }), { isAnnounced: true })
+    },
+    follow: async (listener: RevocationListener) => { follower.follow(listener) },
+    close: () => { follower.close() }
   }
 }

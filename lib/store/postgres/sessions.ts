@@ -14,8 +14,6 @@ import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { BOOLEAN, type BuiltStatement, TEXT, USER_ID, isTrue, isUser, jsonOrNull } from './statements.js'
 
-const SWEPT = 5000
-
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
 
@@ -27,7 +25,7 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
     end: end(database, revocations),
     entries: postgresEntries(database),
     userId: USER_ID,
-    swept: SWEPT
+    swept: 5000
   })
 }
 
@@ -54,8 +52,7 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 
   return async (idHash, now) => {
     const [row] = await session({ idHash, since: now - PENDING_MS })
-    if (row?.isVisitor === true) return 'visitor'
-    return foundSession(row, now)
+    return row?.isVisitor === true ? 'visitor' : foundSession(row, now)
   }
 }
 
@@ -79,10 +76,7 @@ function insert (database: PostgresDatabase): StoredSessions['insert'] {
   }
 }
 
-interface Insertion {
-  replaces: boolean
-  admits: boolean
-}
+type Insertion = Record<'replaces' | 'admits', boolean>
 
 function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.

@@ -55,7 +55,6 @@ export const TEXT: Decoder = { mapFromDriverValue: text => text }
 
 export const NUMBER: Decoder = { mapFromDriverValue: Number }
 
-/** A boolean of `isTrue`. */
 export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
 /**

@@ -22,7 +22,6 @@ export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]>
   return applied.map(({ name }) => name)
 }
 
-/** Returns how the tables differ from those of this version, and changes nothing. */
 export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
   const [applied, [{ isOwn } = { isOwn: false }]] = await Promise.all([
     appliedMigrations(db),

@@ -6,7 +6,7 @@ import {
 import { AuthError } from '../../errors.js'
 import { accountReads } from '../account-reads.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, endOfPrefix, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
 } from '../apply-rule.js'
 import { excluded, given, givenAll } from '../drizzle.js'
 import type { SqliteDatabase } from './database.js'
@@ -26,7 +26,7 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
   const reads = accountReads(database, database.with('sessions'), {
     userId: given('userId'),
     byCodePoints: column => sql`${column}`,
-    hasPrefix: (text, prefix) => sql`(${text} >= ${prefix} and ${text} < ${endOfPrefix(prefix)})`,
+    isBetween: (text, first, end) => sql`(${text} >= ${first} and ${text} < ${end})`,
     note: name => sql`(${users.extras} ->> ${sql.raw(`'$.${name}'`)})`,
     createdAt: sql`(${users.extras} ->> '$.created_at')`,
     // The first condition is that of the partial index.

@@ -16,7 +16,6 @@ export interface SqliteDatabaseOptions {
   sync?: (isWanted: boolean) => void
   /** Throws when what was written is in a file that is no longer at its path. */
   assertKept?: () => void
-  /** Is told what was lost, for the log. */
   lost: (error: unknown, message: string) => void
 }
 
@@ -51,7 +50,6 @@ export class SqliteDatabase implements SqlDatabase {
     this.#shared = shared
   }
 
-  /** The database with a further part of the tables. */
   with (part: TablePart): SqliteDatabase {
     return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
   }
@@ -72,7 +70,6 @@ export class SqliteDatabase implements SqlDatabase {
     await this.write(() => { build(this.db).run() })
   }
 
-  /** Runs statements that only read. */
   read<T> (work: () => T): Promise<T> {
     return this.#run(attempt => whileLocked(attempt), work)
   }
@@ -95,11 +92,7 @@ export class SqliteDatabase implements SqlDatabase {
     return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
   }
 
-  async #run<T> (
-    inTurn: (attempt: () => T) => Promise<T>,
-    work: () => T,
-    failure = storeFailure
-  ): Promise<T> {
+  async #run<T> (inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = storeFailure): Promise<T> {
     try {
       return await inTurn(() => this.#options.attempt(() => {
         try {

@@ -9,16 +9,14 @@ import { storeFailure } from './failures.js'
 import { whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
 import { sqliteTables } from './tables.js'
-import { WatchedFile } from './watched-file.js'
+import { watchedFile } from './watched-file.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
-export async function openSqlite (
-  target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>
-) {
+export async function openSqlite (target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>) {
   if ('file' in target) {
     const connection = await openFile(target.file, options.createTables)
-    const watched = new WatchedFile(target.file, connection, options.lost)
-    const own = { ...options, sync: syncOf(connection), assertKept: () => { watched.assertKept() } }
+    const watched = watchedFile(target.file, connection, options.lost)
+    const own = { ...options, sync: syncOf(connection), assertKept: watched.assertKept }
     return {
       ...databaseOn(drizzle({ client: connection }), own),
       isOver: () => watched.isOver(),

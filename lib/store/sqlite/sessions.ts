@@ -85,9 +85,7 @@ function insert (database: SqliteDatabase): StoredSessions['insert'] {
   // As the rule `admitUser` of accounts does.
   const admit = database.prepared(db => db.update(users)
     .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
-    .where(and(
-      eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`
-    )))
+    .where(and(eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`)))
 
   // The user of the session may have been deleted meanwhile.
   const failure = (error: unknown): AuthError =>

@@ -45,7 +45,6 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-/** Returns how the tables differ from those of this version, and changes nothing. */
 export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
   const hasJournal = tableExists(db, 'svc_auth_migrations')
   const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
