@@ -115,6 +115,7 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
   }
 }
 
+/** Never removes the last link; a passkey that alone signs in is kept where it is removed. */
 export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
     const account = requireAccount(found)

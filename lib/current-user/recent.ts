@@ -7,7 +7,7 @@ import { AuthError, invalidRequest } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
-import { assertCanAsk, factorsOf, isFactorRequiredOf } from './methods.js'
+import { assertCanAsk, factorsOf, isFactorRequiredOf } from './factors.js'
 
 export interface PasswordForm {
   readonly request: FastifyRequest

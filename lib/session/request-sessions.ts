@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
-import { isWithoutSession, sessionCookieName } from './cookie.js'
+import { isWithoutSession, sessionCookieName } from './request-cookies.js'
 import { ExpressSessions } from './express-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
 import { isOutgrown, keepEnd, restoreLifetime } from './lifetime.js'

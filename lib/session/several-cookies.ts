@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { OptionsError } from '../errors.js'
 import type { EntryKey } from '../store/one-time-entries.js'
-import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookie.js'
+import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './request-cookies.js'
 import type { CookieOptions } from './lifetime.js'
 import { principalIn } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'

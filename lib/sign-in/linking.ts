@@ -6,7 +6,7 @@ import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identitie
 import { audit, noteSubject } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
-import { mayNeedFactor } from '../current-user/methods.js'
+import { mayNeedFactor } from '../current-user/factors.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../hooks.js'

@@ -7,7 +7,7 @@ import type { AuthContext } from '../context.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { corsWarning } from '../http/cors.js'
 import type { Site } from '../http/site.js'
-import { isWithoutSession, warnOfPlainHttp } from '../session/cookie.js'
+import { isWithoutSession, warnOfPlainHttp } from '../session/request-cookies.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
 

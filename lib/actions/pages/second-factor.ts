@@ -1,4 +1,4 @@
-import { factorsOfUser } from '../../current-user/methods.js'
+import { factorsOfUser } from '../../current-user/factors.js'
 import { withError } from '../../http/redirects.js'
 import { checkbox, codeField, form, ways } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
