@@ -271,7 +271,8 @@ function bearerGuard (
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined) throw new AuthError('invalid_token')
       const claims = await verify(token)
-      if (!scopes.every(scope => scopesOf(claims).includes(scope))) throw new AuthError('insufficient_scope')
+      const granted = scopesOf(claims)
+      if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
       request.token = claims
     } catch (error) {
       if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
@@ -308,11 +309,9 @@ async function askToReauthenticate (
 ): Promise<never> {
   const { pages } = auth
   const kinds = needsFactor ? await factorsOfUser(auth, userId) : null
-  const isMissing = kinds?.length === 0
-  const refusal = new AuthError(isMissing ? 'second_factor_missing' : 'reauthenticate')
-  if (reply.sent || undecided.has(request)) throw refusal
-  if (!pages.redirect(request, reply, isMissing ? 'secondFactor' : 'reauthenticate', kinds !== null && !isMissing)) {
-    if (isMissing) throw refusal
+  if (kinds?.length === 0) return askAt(auth, request, reply, { to: 'secondFactor', code: 'second_factor_missing' })
+  if (reply.sent || undecided.has(request)) throw new AuthError('reauthenticate')
+  if (!pages.redirect(request, reply, 'reauthenticate', needsFactor)) {
     request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
     throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
   }
@@ -333,7 +332,7 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
  */
 async function askAt (
   { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
-  { to, code }: { to: 'login' | 'account', code: AuthErrorCode }
+  { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
   if (isAnswered || !pages.redirect(request, reply, to)) throw new AuthError(code)

@@ -5,7 +5,7 @@ import type { Authorization } from '../app-auth/authorization.js'
 import { audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
 import { AuthError, OptionsError } from '../errors.js'
-import { withDates } from '../session/record.js'
+import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../store/sql.js'
 import { newKey } from '../tokens/token-keys.js'
 import type { OptionName, Values } from './options.js'
@@ -90,8 +90,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     return {
       ...known,
       hasPassword: credential !== null,
-      sessions: sessions.map(({ userAgent, createdAt, seenAt, proofs: { methods } }) =>
-        ({ userAgent, createdAt: new Date(createdAt), lastSeenAt: new Date(seenAt), methods: withDates(methods) }))
+      sessions: sessions.map(shownSession)
     }
   })
 }))

@@ -3,7 +3,7 @@ import { isUserId } from '../base/uuid.js'
 import type { Claims } from '../claims.js'
 import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt } from '../authentication.js'
 import type { SessionProofs } from '../schema/sessions.js'
-import type { SessionUser } from '../store/sessions.js'
+import type { ListedSession, SessionUser } from '../store/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
 import { isOver } from './lifetime.js'
 
@@ -87,8 +87,13 @@ export function authenticationOf (request: FastifyRequest): AuthenticationState 
   }
 }
 
-export function withDates (methods: readonly Proof[]): AuthenticationState['methods'] {
+function withDates (methods: readonly Proof[]): AuthenticationState['methods'] {
   return methods.map(({ method, at }) => ({ method, at: new Date(at) }))
+}
+
+/** Returns what a list shows of a session. */
+export function shownSession ({ userAgent, createdAt, seenAt, proofs: { methods } }: ListedSession) {
+  return { userAgent, createdAt: new Date(createdAt), lastSeenAt: new Date(seenAt), methods: withDates(methods) }
 }
 
 /** Adds a proof to a session's proofs; it replaces an earlier one of its method. */

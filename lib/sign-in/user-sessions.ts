@@ -4,7 +4,7 @@ import { digestOf } from '../base/digest.js'
 import type { RevokeSource } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { AuthError } from '../errors.js'
-import { type AuthenticationState, withDates } from '../session/record.js'
+import { type AuthenticationState, shownSession } from '../session/record.js'
 import { signOutRow } from '../session/row-sessions.js'
 import type { ListedSession, StoredSessions } from '../store/sessions.js'
 import { announceSignOut } from './sign-out.js'
@@ -39,10 +39,7 @@ export async function sessionsOfUser (
   return listed.map(session => ({
     id: publicId(session),
     current: session.idHash === currentHash,
-    createdAt: new Date(session.createdAt),
-    lastSeenAt: new Date(session.seenAt),
-    userAgent: session.userAgent,
-    methods: withDates(session.proofs.methods)
+    ...shownSession(session)
   }))
 }
 
