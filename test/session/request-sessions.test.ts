@@ -429,7 +429,7 @@ for (const [what, own, plugin] of SESSIONS) {
   })
 }
 
-t.test('two registrations on one server need session cookies of their own', async t => {
+t.test('attack 36: two registrations on one server need session cookies of their own', async t => {
   const session = { secret: SESSION_SECRET }
   const register = async (app: FastifyInstance, prefix: string, cookie: object) => app.register(async scope => {
     await scope.register(authPlugin, { prefix, local: localProvider(), session: { ...session, ...cookie } })
