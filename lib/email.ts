@@ -3,6 +3,9 @@ import { AuthError } from './errors.js'
 
 const MAX_LENGTH = 254
 
+/** Normalisation leaves it as it is. */
+const ASCII = /^[\0-\x7f]*$/
+
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
 /** They separate or quote addresses in a header (RFC 5322 section 3.4); U+FFFD: invalid bytes. */
@@ -33,7 +36,7 @@ const NUMERIC_DOMAIN = /(^|\.)\d+$/
 export function canonicalEmail (input: string): string | null {
   if (input.length > MAX_LENGTH * 4) return null
   const trimmed = input.trim()
-  if (!Array.from(trimmed).every(isStable)) return null
+  if (!ASCII.test(trimmed) && !Array.from(trimmed).every(isStable)) return null
   const email = trimmed.normalize('NFC').toLowerCase().normalize('NFC')
   if (email.length > MAX_LENGTH || INVISIBLE.test(email) || STRUCTURAL.test(email)) return null
 

@@ -55,8 +55,8 @@ export interface LocalIdentityProviderOptions {
   /**
    * Whether users sign in by a link or a code in a mail; default false. It needs `sendMail`. With
    * `registration`, an address without an account gets one. `anyBrowser`: the link also signs in
-   * browsers other than the one that asked for it, which is less safe: programs that open the links
-   * in mails then receive a session.
+   * browsers other than the one that asked for it, which is less safe: who has the mail then
+   * receives a session.
    */
   signInByMail?: boolean | { anyBrowser?: boolean | undefined } | undefined
   /** The claims that the registration form may set; `false` mounts no register route. */

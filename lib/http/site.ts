@@ -134,9 +134,17 @@ export class Site {
     if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
   }
 
-  /** Without Fetch Metadata, `Accept` distinguishes a navigation from an image. */
+  /** Without Fetch Metadata, `Accept` tells a navigation from an image, and `Referer` the site. */
   #hasOwnReferer (request: FastifyRequest): boolean {
     const { referer, accept = 'text/html' } = request.headers
-    return this.redirectTarget(request, referer) !== null && accept.includes('text/html')
+    const target = this.redirectTarget(request, referer)
+    if (target === null || !accept.includes('text/html')) return false
+    const own = this.originOf(request)
+    return parentOf(own) === parentOf(new URL(target, own).origin)
   }
+}
+
+/** What all hosts of a site have in common, at least: a list of suffixes would tell more. */
+function parentOf (origin: string): string {
+  return new URL(origin).hostname.split('.').slice(-2).join('.')
 }

@@ -10,6 +10,7 @@ import { ADA, BASE_URL, type MailApp, registerAt, resetTokenOf, startMailApp } f
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 
 const FRONT = 'https://front.app.example'
+const OTHER_SITE = 'https://front.other.example'
 const HTML = { accept: 'text/html' }
 const WRONG = { ...ADA, password: 'wrong horse' }
 /** A navigation from a page of the front end, whose referrer policy is that of browsers. */
@@ -72,11 +73,12 @@ t.test('a session that is too old for a change is confirmed on the page of a tru
 })
 
 t.test('attack 22: a click on a page of a trusted origin of the same site links an identity, and nothing else does', async t => {
-  const { browser, app } = await start(t)
+  const { browser, app } = await start(t, { trustedOrigins: [FRONT, OTHER_SITE] })
   await browser.post('/auth/local/register', ADA)
   const userId = (await browser.get('/private')).statusCode === 200 ? String((await app.auth.findUser({ email: ADA.email }))?.userId) : ''
   const refused = {
     'another site': { ...FROM_FRONT, 'sec-fetch-site': 'cross-site' },
+    'a trusted origin of another site': { ...FROM_FRONT, 'sec-fetch-site': 'cross-site', referer: `${OTHER_SITE}/` },
     'a sibling that is not listed': { ...FROM_FRONT, referer: 'https://www.app.example/' },
     'a sibling to which a page of this origin has a link': { ...FROM_FRONT, referer: `${BASE_URL}/account` },
     'a page that does not say who it is': { ...FROM_FRONT, referer: '' },
@@ -86,6 +88,7 @@ t.test('attack 22: a click on a page of a trusted origin of the same site links 
     'another port': { ...FROM_FRONT, referer: `${FRONT}:444/` },
     'an image': { ...FROM_FRONT, 'sec-fetch-dest': 'image' },
     'a prefetch': { ...FROM_FRONT, 'sec-purpose': 'prefetch' },
+    'another site in an old browser': { referer: `${OTHER_SITE}/`, ...HTML },
     'an image in an old browser': { referer: `${FRONT}/`, accept: 'image/png' },
     'a typed address': { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'document' }
   }
