@@ -64,7 +64,7 @@ export interface ReplacedSession {
 export interface Principal {
   /** The UUID of the user in the store. */
   userId: string
-  /** The provider of the sign-in: `local` or the name of an external provider. */
+  /** The provider of the sign-in: `local`, `application` or the name of an external provider. */
   provider: string
   /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims

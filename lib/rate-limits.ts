@@ -29,7 +29,7 @@ export interface RateLimitOptions {
    * Mailboxes have limits of their own: `mails.limits` of the local identity provider.
    */
   mail?: number | undefined
-  /** Tokens from mails that one address sends; default 60. */
+  /** Tokens and sign-in codes from mails that one address sends; default 60. */
   code?: number | undefined
   /** Codes and passkeys from one address, and apps that are set up; default 600. */
   factor?: number | undefined

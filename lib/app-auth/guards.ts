@@ -26,9 +26,8 @@ export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
 export type AnyReply = FastifyReply<RouteGenericInterface, RawServerBase>
 
 /**
- * A `preHandler` that lets a request pass, redirects a browser to the login page, or throws an
- * AuthError for the error handler of the application. Handlers for a single kind of server are
- * guards too.
+ * A `preHandler` that lets a request pass, redirects a browser, or throws an AuthError for the
+ * error handler of the application. Handlers for a single kind of server are guards too.
  */
 export type Guard = Bivariant<(request: AnyRequest, reply: AnyReply) => Promise<void>>
 
