@@ -32,7 +32,7 @@ export function secondFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
 }
 
-/** Likewise by a factor of their account: that of a provider is not one. */
+/** When they last authenticated by a factor of their account: a provider's factor is not one. */
 export function ownFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method }) => SECOND_FACTORS.includes(method))
 }

@@ -17,7 +17,7 @@ export interface IdentityClaims {
   email_verified?: boolean
   /** The full name for display. */
   name?: string
-  /** The URL of a picture of the user. */
+  /** The https: URL of a picture of the user. */
   picture?: string
   [claim: string]: JsonValue | undefined
 }

@@ -13,7 +13,7 @@ export interface RateLimitOptions {
    * address has its own count, so that an attacker cannot lock the owner of the e-mail out.
    */
   account?: number | undefined
-  /** Sign-ins started at a provider, which other sites can, from one address; default 300. */
+  /** Sign-ins at a provider started from one address, by links of other sites too; default 300. */
   start?: number | undefined
   /** Registrations from one address; default 60. */
   register?: number | undefined

@@ -62,7 +62,7 @@ export class Accounts {
   /**
    * Returns the password of a user; null for a user without one, and for one who is gone.
    *
-   * @param links those of the user, where they were read already
+   * @param links the links of the user, where they were read already
    */
   async credentialOf (userId: string, links?: readonly Link[]): Promise<Credential | null> {
     const link = (links ?? await this.links(userId)).find(({ provider }) => provider === 'local')
@@ -169,7 +169,7 @@ export class Accounts {
 
   /**
    * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
-   * verified e-mail unless they have another one, or another user has it.
+   * verified e-mail unless they have a different e-mail, or another user has it.
    *
    * @returns null, and nothing was written, when the user is gone, has another generation or
    *   another subject at this provider, or when a user has the link already

@@ -106,9 +106,9 @@ export class Authorization extends Users {
   }
 
   /**
-   * Deletes a user with their links, claims, password and factors, and emits `revoke`. Guards refuse the
-   * user's sessions and tokens from then on; a token for one purpose or audience stays valid until
-   * it expires.
+   * Deletes a user with their links, claims, password and factors; `app.auth` emits `revoke`.
+   * Guards refuse the user's sessions and tokens from then on; a token for one purpose or audience
+   * stays valid until it expires.
    *
    * @throws AuthError `user_in_use` when a foreign key of the application prevents it
    */

@@ -323,7 +323,7 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
 }
 
 /**
- * Redirects a page request to a page where the user goes on. The promise never resolves: once a
+ * Redirects a page request to a page where the user continues. The promise never resolves: once a
  * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
  * disconnected.
  *

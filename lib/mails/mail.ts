@@ -13,7 +13,7 @@ export interface MailOrigin {
    * the recipient: escape it, and do not rely on it.
    */
   userAgent: string | null
-  /** The header `Accept-Language`, likewise. */
+  /** The header `Accept-Language`, at most 256 characters; text of the client, too. */
   language: string | null
 }
 
@@ -115,8 +115,9 @@ export interface MailChoices {
 }
 
 /**
- * Pages of the application in place of those of the plugin. The link in a mail redirects to them
- * with the query parameter `token`; their forms post it to the route of the same name.
+ * Pages of the application in place of the plugin's. The link in a mail redirects to them with the
+ * query parameter `token`, which their forms post to the route of the link; `mailLogin` posts to
+ * `mail-login/confirm`.
  */
 export interface MailPages {
   /** The page that registers: name and password. */

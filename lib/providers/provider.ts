@@ -9,7 +9,7 @@ export interface SignInParameters {
   prompt?: string
   /** Seconds since the user authenticated at the provider at most, which the class must check. */
   maxAge?: number
-  /** Scopes in addition to those of the provider class. */
+  /** Scopes in addition to the option `scopes` of the provider. */
   scopes?: readonly string[]
   /** Authentication context classes, of which the class must find one in the signed `acr`. */
   acrValues?: readonly string[]

@@ -38,7 +38,7 @@ export interface UserExtras {
   factors?: FactorKind[]
   /** The attempts at codes of factors in the last fifteen minutes. */
   factor_attempts?: {
-    /** The generation that the attempts were made at: another one starts anew. */
+    /** The generation that the attempts were made at; the next one starts anew. */
     generation: number
     /** When each was made, in milliseconds since the epoch; refused ones are not noted. */
     at: number[]
