@@ -122,7 +122,7 @@ export class SignInRefused extends AuthError {
    * Refuses with a code.
    *
    * @param code lower-case letters, digits and `_`, at most 50; otherwise throws an OptionsError
-   * @param message a sentence for the user, sent to JSON clients
+   * @param message a sentence for the user, for JSON clients and the plugin's forms
    */
   constructor (code: string, message = 'This application refused the sign-in.') {
     // It becomes part of URLs and pages.
