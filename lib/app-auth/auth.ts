@@ -243,7 +243,8 @@ export class Auth extends Authorization {
 
   /**
    * Opens the token of a link in a mail without using it, for a page of the application (option
-   * `pages` of `local`): what the link is for and the address it is about, or why it cannot be used.
+   * `pages` of `local`): what the link is for and which address it is about, or why it cannot be
+   * used.
    *
    * @param token the query parameter `token`
    * @throws OptionsError without the option `sendMail`

@@ -91,7 +91,7 @@ export interface StoredSessions {
    * Writes a session, and in the same step ends the one that it replaces, also when that one was
    * never written: a visitor's session is known by the entries that it owns. A session that was
    * replaced already is replaced again. An anonymous session with this id gets the data. A session
-   * that ends none and admits no user may be lost when the machine crashes.
+   * that ends no written one and admits no user may be lost when the machine crashes.
    *
    * @param replaced the hash of the id of that session; null for none
    * @returns false when that session was signed out; then nothing was written. `admitted` when the
