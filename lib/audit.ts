@@ -18,7 +18,7 @@ export interface AuditEvents {
   }
   /** A user signed in. */
   'sign-in': AuditedUser & AuditedProvider & {
-    /** `application`: by `app.auth.signIn`. */
+    /** `application`: by `app.auth.signIn` or an operator's link; `provider`: otherwise. */
     by: 'provider' | 'application'
     /** How they authenticated, in order. */
     methods: readonly AuthenticationMethod[]
@@ -28,7 +28,10 @@ export interface AuditEvents {
     /** How. */
     method: AuthenticationMethod
   }
-  /** A sign-in, a registration, a linking or a change of credentials failed. */
+  /**
+   * A sign-in, a reauthentication, a registration, a linking, a change of credentials, or the
+   * deletion of an account by its user failed.
+   */
   failure: AuditedProvider & {
     /** An {@link AuthErrorCode} or an application's own. */
     code: string
@@ -57,8 +60,8 @@ export interface AuditEvents {
   /** The password of a user was set: by the application, by the user, or by a link in a mail. */
   password: AuditedUser
   /**
-   * A user whose address was never proven set their password by a mail, which removed all factors.
-   * Another person may have made the account: check what they left in it.
+   * A user whose address was never proven set their password or signed in by a mail, which removed
+   * all factors. Another person may have made the account: check what they left in it.
    */
   recovery: AuditedUser & {
     /** The providers of the links that were removed. */
@@ -66,7 +69,7 @@ export interface AuditEvents {
     /** The authorization claims, which stay. */
     claims: AuthorizationClaims
   }
-  /** A user confirmed their e-mail by a link in a mail, or the application said who owns it. */
+  /** A user confirmed their e-mail by a link in a mail, or the application set `emailVerified`. */
   verification: AuditedUser & {
     /** Whether it counts as theirs now. */
     verified: boolean
@@ -123,7 +126,7 @@ export interface AuditEvents {
   'session-end': AuditedUser
   /** A user was deleted. */
   deletion: AuditedUser
-  /** A user signed out. */
+  /** A user signed out, or sessions of a user were ended. */
   revoke: AuditedUser
 }
 
@@ -138,7 +141,7 @@ export interface AuditedUser extends AuditOrigin {
 
 /** The provider that an event is about. */
 export interface AuditedProvider extends AuditOrigin {
-  /** `local` or the name of an external provider. */
+  /** `local`, `application` or the name of an external provider. */
   provider: string
 }
 

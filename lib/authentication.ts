@@ -32,7 +32,7 @@ export function secondFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
 }
 
-/** Likewise by a factor of their account: that of a provider is not one. */
+/** When they last authenticated by a factor of their account: a provider's factor is not one. */
 export function ownFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method }) => SECOND_FACTORS.includes(method))
 }
@@ -64,7 +64,7 @@ export interface ReplacedSession {
 export interface Principal {
   /** The UUID of the user in the store. */
   userId: string
-  /** The provider of the sign-in: `local` or the name of an external provider. */
+  /** The provider of the sign-in: `local`, `application` or the name of an external provider. */
   provider: string
   /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims

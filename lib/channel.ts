@@ -4,7 +4,7 @@ import { type AuditSource, audit } from './audit.js'
 
 /** The events of `app.auth.channel`. A listener that throws or rejects is logged, nothing else. */
 export interface AuthEvents {
-  /** A user signed out, or all their sessions ended; on Postgres, in any process that uses it. */
+  /** A user signed out, or sessions of a user ended; on Postgres, in any process that uses it. */
   revoke: [userId: string]
 }
 

@@ -5,18 +5,19 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 
 /** Who the user is according to the provider, as of the last sign-in (OpenID Connect Core 5.1). */
 export interface IdentityClaims {
-  /** The provider's identifier of the user, 1 to 255 characters; for `local` the user id. */
+  /** The provider's identifier of the user, 1 to 255 characters; the user id without a provider. */
   sub: string
   /** The e-mail as the provider writes it, for `local` in canonical form; not always verified. */
   email?: string
   /**
-   * Set by the provider, or by the registration form where its option allows that. Accounts are
-   * linked on {@link Identity.emailVerified}, never on this claim.
+   * Set by the provider; for `local`, when the user confirms the e-mail, or by the registration
+   * form where its option allows that. No account is linked on this claim: see
+   * {@link Identity.emailVerified}.
    */
   email_verified?: boolean
   /** The full name for display. */
   name?: string
-  /** The URL of a picture of the user. */
+  /** The https: URL of a picture of the user. */
   picture?: string
   [claim: string]: JsonValue | undefined
 }

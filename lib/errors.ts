@@ -69,22 +69,22 @@ export interface AuthErrorOptions {
   cause?: unknown
   /** Seconds after which the client may try again; sent as `Retry-After`. */
   retryAfter?: number
-  /** Further members of the JSON body. */
+  /** As {@link AuthError.details}. */
   details?: Readonly<Record<string, unknown>>
 }
 
 /** The error with which a flow, a guard or `app.auth` refuses. */
 export class AuthError extends Error {
   override readonly name: string = 'AuthError'
-  /** Unlike the message, stable over versions; that of a {@link SignInRefused} is its own. */
+  /** Unlike the message, stable over versions; for {@link SignInRefused}, the application's own. */
   readonly code: AuthErrorCode | (string & {})
   /** The HTTP status of the answer. */
   readonly statusCode: number
   /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
   /**
-   * Further members of the JSON body: with `second_factor_required`, the `methods` that the user
-   * has and the seconds until the sign-in expires, `expiresIn`.
+   * Further members of the JSON body of two codes: `reauthenticate` has the user's `methods`;
+   * `second_factor_required` has them too, and the seconds until the sign-in expires, `expiresIn`.
    */
   readonly details: Readonly<Record<string, unknown>>
 
@@ -105,8 +105,8 @@ export function invalidRequest (message: string): AuthError {
 }
 
 /**
- * Refuses a sign-in with a code of the application; thrown by the hooks `onSignIn` and `onLink`.
- * The browser is sent to the error page with `error=<code>`.
+ * Refuses with a code of the application; thrown by the hooks `onSignIn`, `onLink` and `onDelete`.
+ * A browser is redirected to the page it came from, else the login page, with `error=<code>`.
  *
  * @example
  * ```ts
@@ -122,7 +122,7 @@ export class SignInRefused extends AuthError {
    * Refuses with a code.
    *
    * @param code lower-case letters, digits and `_`, at most 50; otherwise throws an OptionsError
-   * @param message a sentence for the user, sent to JSON clients
+   * @param message a sentence for the user, for JSON clients and the plugin's forms
    */
   constructor (code: string, message = 'This application refused the sign-in.') {
     // It becomes part of URLs and pages.

@@ -6,7 +6,7 @@ import type { User } from './accounts/account.js'
 
 /** An identity and the provider that asserts it. */
 export interface ProviderIdentity extends Identity {
-  /** The name of the provider, or `local`. */
+  /** The name of the provider; `local` or `application` for a sign-in without one. */
   provider: string
 }
 
@@ -24,13 +24,13 @@ export type LinkingPolicy = 'verified-email' | 'never' | LinkingRule
 
 /** The argument of the hook `onSignIn`: a sign-in before the session is written. */
 export interface SignIn {
-  /** The login form, the callback of the provider, or a request of the application. */
+  /** The form or the callback that completes the sign-in, or a request of the application. */
   request: FastifyRequest
   /** The user to be signed in. */
   principal: Principal
   /** According to the provider; without an external provider, as the store has it. */
   identity: ProviderIdentity
-  /** Of the provider, not stored; null for a sign-in without an external provider. */
+  /** Of the provider; null for a sign-in without an external provider. */
   tokens: ProviderTokens | null
   /** Whether the hook has not admitted this user yet. */
   created: boolean

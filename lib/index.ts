@@ -1,7 +1,7 @@
 /**
  * Sign-in for Fastify. Register {@link authPlugin}, then use its decorators: `app.auth` ({@link
- * Auth}), `app.authProviders`, `app.localIdp`, `request.principal` ({@link Principal}) and
- * `request.token` ({@link TokenClaims}).
+ * Auth}), `app.authProviders`, `app.localIdp`, `request.principal` ({@link Principal}),
+ * `request.authentication` ({@link AuthenticationState}) and `request.token` ({@link TokenClaims}).
  *
  * A refusal is an {@link AuthError} with a stable `code`, which the entries below name. A mistake
  * in options is an {@link OptionsError}.

@@ -40,8 +40,9 @@ export interface LocalIdentityProviderOptions {
    */
   secret?: string | readonly string[] | undefined
   /**
-   * Private JWKs (ES256 or EdDSA) in place of `secret`; the first one signs, all verify. The public
-   * keys are at `GET /auth/local/jwks.json`, for the {@link TokenVerifier} of other services.
+   * Private JWKs (ES256 or EdDSA) in place of `secret`; the first whose `notBefore` is past signs,
+   * all verify. The public keys are at `GET /auth/local/jwks.json`, for the {@link TokenVerifier}
+   * of other services.
    */
   signingKey?: Jwk | readonly Jwk[] | undefined
   /** The `iss` of tokens; default `svc-auth-local`. */
@@ -87,7 +88,8 @@ const ACCOUNT_ROUTES = {
 
 /**
  * Routes below `/auth/local` by their path in camelCase. `changeEmail` includes
- * `change-email/confirm`, and `forgotPassword` includes `reset-password`, with their pages.
+ * `change-email/confirm`, and `forgotPassword` includes `reset-password`, with their pages. All but
+ * `sessionsEnd` need `sendMail`.
  */
 export type AccountRoutes = { [Route in keyof typeof ACCOUNT_ROUTES]?: boolean | undefined }
 
@@ -130,13 +132,13 @@ export class LocalIdentityProvider {
   readonly issuer: string
   /** Default lifetime of a token in seconds. */
   readonly ttl: number
-  /** The claims that the registration form may set; null without a register route. */
+  /** The claims that the registration form may set; null with `registration: false`. */
   readonly registration: Complete<RegistrationPolicy> | null
   /** Whether users sign in by a password. */
   readonly hasPasswords: boolean
   /** How users sign in by mail; null where they do not. */
   readonly signInByMail: { readonly anyBrowser: boolean } | null
-  /** Which routes that change an account are mounted. */
+  /** Which routes that change an account the options allow. */
   readonly accountRoutes: Readonly<Record<keyof AccountRoutes, boolean>>
   /** The least number of characters of a new password. */
   readonly minPasswordLength: number

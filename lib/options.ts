@@ -27,7 +27,7 @@ import { assertCapabilities, capabilitiesOf } from './store/capabilities.js'
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions {
-  /** The public URL of the application, such as `https://app.example`; providers need it. */
+  /** The public URL, as `https://app.example`; providers, `sendMail` and passkeys need it. */
   baseUrl?: string | undefined
   /** External identity providers; a login and a callback route are mounted for each. */
   providers?: readonly ExternalProvider[] | undefined

@@ -58,7 +58,7 @@ declare module 'fastify' {
     readonly principal: Principal | null
     /** How and when the signed-in user authenticated, or null. */
     readonly authentication: AuthenticationState | null
-    /** The claims of the Bearer token behind the guard `requireBearer`; null elsewhere. */
+    /** The claims of the token behind `requireBearer` and `requireBearerFor`; null elsewhere. */
     token: TokenClaims | null
   }
 
@@ -242,7 +242,8 @@ const plugin = fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })
 
 /**
  * Adds sign-in to a Fastify application: mounts the routes of its providers, and decorates
- * `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal` and `request.token`.
+ * `app.auth`, `app.authProviders`, `app.localIdp`, `request.principal`, `request.authentication`
+ * and `request.token`.
  *
  * @throws OptionsError naming the option that is wrong
  *

@@ -13,7 +13,7 @@ export interface RateLimitOptions {
    * address has its own count, so that an attacker cannot lock the owner of the e-mail out.
    */
   account?: number | undefined
-  /** Sign-ins started at a provider, which other sites can, from one address; default 300. */
+  /** Sign-ins at a provider started from one address, by links of other sites too; default 300. */
   start?: number | undefined
   /** Registrations from one address; default 60. */
   register?: number | undefined
@@ -29,7 +29,7 @@ export interface RateLimitOptions {
    * Mailboxes have limits of their own: `mails.limits` of the local identity provider.
    */
   mail?: number | undefined
-  /** Tokens from mails that one address sends; default 60. */
+  /** Tokens and sign-in codes from mails that one address sends; default 60. */
   code?: number | undefined
   /** Codes and passkeys from one address, and apps that are set up; default 600. */
   factor?: number | undefined

@@ -17,11 +17,14 @@ export interface Block {
 export interface User {
   /** A UUID in lower case. */
   userId: string
-  /** Canonical, of one user alone: from a verified e-mail or a local registration, else null. */
+  /** Canonical and unique: verified, or from a registration or the application; else null. */
   email: string | null
-  /** Whether the user has confirmed `email`, or a provider vouched for it at its last sign-in. */
+  /**
+   * Whether the user has confirmed `email`, the application has said that it is theirs, or a
+   * provider vouched for it at its last sign-in.
+   */
   emailVerified: boolean
-  /** As the application set it, else from the registration form or the provider's last sign-in. */
+  /** As the application or the user set it, else as of the registration or the last sign-in. */
   name: string | null
   /** The authorization claims. */
   claims: AuthorizationClaims
@@ -33,15 +36,15 @@ export interface User {
   blocked?: Block
   /** When the user was created. */
   createdAt: Date
-  /** The kinds of {@link Account.factors}, in order; absent for a user without factors. */
+  /** The kinds of {@link Account.factors}, sorted by name; absent for a user without factors. */
   factors?: readonly FactorKind[]
 }
 
 /** A subject at a provider. */
 export interface Subject {
-  /** `local` or the name of an external provider. */
+  /** `local`, `application` or the name of an external provider. */
   provider: string
-  /** The e-mail for `local`, else the provider's `sub`. */
+  /** The e-mail for `local`, the user id for `application`, else the id at the provider. */
   subject: string
 }
 

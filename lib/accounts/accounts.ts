@@ -62,7 +62,7 @@ export class Accounts {
   /**
    * Returns the password of a user; null for a user without one, and for one who is gone.
    *
-   * @param links those of the user, where they were read already
+   * @param links the links of the user, where they were read already
    */
   async credentialOf (userId: string, links?: readonly Link[]): Promise<Credential | null> {
     const link = (links ?? await this.links(userId)).find(({ provider }) => provider === 'local')
@@ -150,12 +150,13 @@ export class Accounts {
 
   /**
    * Notes that the owner of a mailbox has confirmed the address, or creates a user with it. Where
-   * no address of the account was ever proven, another person may have made it: its links, its
-   * password and its factors are removed, and all sessions end.
+   * no address of the account was ever proven, another person may have made it: its links except
+   * `application`, its password and its factors are removed, and all sessions end.
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
    *   {@link enterIdentity}, where an address was proven before
-   * @returns null when what was found has changed; then nothing was written
+   * @returns null, and nothing was written, when what was found has changed, or no user has the
+   *   address and none may be created
    * @throws AuthError `blocked`
    */
   async signInByMail (
@@ -168,7 +169,7 @@ export class Accounts {
 
   /**
    * Adds a link to a user who has none at this provider yet, and notes the user's name, and their
-   * verified e-mail unless they have another one, or another user has it.
+   * verified e-mail unless they have a different e-mail, or another user has it.
    *
    * @returns null, and nothing was written, when the user is gone, has another generation or
    *   another subject at this provider, or when a user has the link already
@@ -184,7 +185,8 @@ export class Accounts {
   /**
    * Removes a link, which vouches for the e-mail no longer: see {@link Authorization.unlink}.
    *
-   * @throws AuthError `unauthenticated` when the user has another generation
+   * @throws AuthError `unknown_user`, `last_link`; `unauthenticated` when the user has another
+   *   generation
    */
   async removeLink (userId: string, provider: string, generation?: number): Promise<Link[]> {
     return this.#change({ userId }, removeLink(provider, generation, Date.now()))
@@ -195,6 +197,7 @@ export class Accounts {
    *
    * @returns false, and nothing was written, when a generation is given and the user has another
    *   one, or is gone
+   * @throws AuthError `user_in_use`; `unknown_user` without a generation
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
     return this.#change({ userId }, deleteUser(generation))
@@ -243,7 +246,8 @@ export class Accounts {
    *
    * @returns the user as they were, and as they are
    * @throws AuthError `unknown_user`; `exists` when another user has the e-mail, `invalid_email`
-   *   when it is not canonical, `invalid_request` to verify none; then nothing was written
+   *   when it is not canonical, `invalid_request` when there is none to verify; then nothing was
+   *   written
    */
   async updateUser (userId: string, change: UserUpdate): Promise<{ before: User, user: User }> {
     const { email = null } = change
@@ -257,7 +261,7 @@ export class Accounts {
    *
    * @returns null, and nothing was written, when the user has no e-mail, or when `current` or
    *   `generation` is given and is not what they have now
-   * @throws AuthError `unknown_user`
+   * @throws AuthError `unknown_user` without `generation`
    */
   async setPassword (userId: string, password: NewPassword): Promise<User | null> {
     return this.#change({ userId }, setPassword(password, Date.now()))
@@ -270,8 +274,8 @@ export class Accounts {
 
   /**
    * Notes that the user has confirmed their e-mail, also as `email_verified: true` in the claims of
-   * the link at `local`. Ends no session. An e-mail that the user has confirmed stays verified
-   * whatever links are used, added and removed, and no sign-in changes it.
+   * the links at `local` and `application`. Ends no session. An e-mail that the user has confirmed
+   * stays verified whatever links are used, added and removed, and no sign-in changes it.
    *
    * @returns `unchanged` when they had confirmed it before; null when the token is not good any
    *   more
@@ -295,8 +299,8 @@ export class Accounts {
   }
 
   /**
-   * Changes the e-mail of a user to one that they have confirmed, with the subject and the claims
-   * of the link at `local`. Ends all their sessions.
+   * Changes the e-mail of a user to one that they have confirmed, with the subject of the link at
+   * `local` and the claims of the links at `local` and `application`. Ends all their sessions.
    *
    * @param token about the present address
    * @param to the new address in its canonical form

@@ -28,7 +28,7 @@ export interface UsersQuery extends UsersFilter {
   order: 'id' | 'newest'
 }
 
-/** Which account a rule is asked about: that of a user, or that of a link for a sign-in. */
+/** Which account a rule is asked about: by user, or by link for a sign-in. */
 export type AccountQuery = {
   /** A UUID in lower case. */
   userId: string

@@ -21,7 +21,7 @@ export interface UserUpdate {
   name?: string | null | undefined
   /** In any spelling for `app.auth`, which makes it canonical. */
   email?: string | undefined
-  /** Whether they own the e-mail, by the word of the caller; default false for another one. */
+  /** Whether they own the e-mail, as the caller says; default false for a new e-mail. */
   emailVerified?: boolean | undefined
 }
 

@@ -9,7 +9,7 @@ import { CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, with
 
 /** What a sign-in reports about a subject at a provider. */
 export interface LinkedIdentity extends Subject {
-  /** The identity claims; they replace those of the link. */
+  /** The identity claims, which replace the claims of the link. */
   claims: IdentityClaims
   /** The e-mail in its canonical form if the provider verified it; null otherwise. */
   verifiedEmail: string | null
@@ -115,7 +115,7 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
   }
 }
 
-/** Never removes the last link; a passkey that alone signs in is kept where it is removed. */
+/** Never removes the last link. `removePasskey` keeps a passkey that alone signs in. */
 export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
     const account = requireAccount(found)

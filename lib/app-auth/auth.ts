@@ -36,7 +36,7 @@ export interface SignInOptions {
  * errors of {@link Authorization}. A guard answers 503 `unavailable` without the store.
  */
 export class Auth extends Authorization {
-  /** Emits `revoke` when a user signs out: `app.auth.channel.on('revoke', userId => { ... })`. */
+  /** Emits `revoke` when sessions of a user end: `app.auth.channel.on('revoke', userId => ...)`. */
   readonly channel: AuthChannel
 
   /**
@@ -46,7 +46,7 @@ export class Auth extends Authorization {
   readonly requireUser: Guard
 
   /**
-   * Like {@link requireUser}, and requires an e-mail that a link or a provider has confirmed: the
+   * Like {@link requireUser}, and requires a verified e-mail ({@link User.emailVerified}): the
    * claim `email` is that address from then on. Other users are redirected to the option
    * `accountPage`, or answered 403 `unverified`. Behind {@link requireBearer} the user of the token
    * counts.
@@ -63,7 +63,8 @@ export class Auth extends Authorization {
 
   /**
    * An `onRequest` hook or `preHandler` for routes that change something. Answers 403
-   * `cross_origin` to a POST, PUT or similar request from a page of another origin.
+   * `cross_origin` to a POST, PUT or similar request from a page of another origin, unless that is
+   * one of `trustedOrigins`.
    */
   readonly refuseCrossOrigin: Guard
 
@@ -104,10 +105,11 @@ export class Auth extends Authorization {
    * Makes a guard like {@link requireUser} for changes that an open session alone must not allow:
    * the user must have authenticated within a time. Redirects browsers to the option
    * `reauthenticatePage`; answers 403 `reauthenticate` with `methods` to other requests. Behind
-   * {@link requireBearer} the token's `auth_time` counts.
+   * {@link requireBearer} the token's `auth_time` counts, and the answer is 401 `reauthenticate`.
    *
    * @param required `within`: seconds; with `secondFactor: true` the last second factor counts
-   * @throws OptionsError when `within` is not a positive number
+   * @throws OptionsError when `within` is not a positive number, and for `secondFactor` without the
+   *   option `secondFactor` or `passkeys`
    * @see RFC 9470
    *
    * @example
@@ -174,7 +176,7 @@ export class Auth extends Authorization {
    *
    * @param provider the name of an external provider
    * @throws OptionsError for an unknown provider or wrong options, and without SVC_SESSION_SECRET
-   *   when the application registered @fastify/session itself
+   *   when the application registered @fastify/session itself, or `session.secret` is an object
    *
    * @example
    * ```ts
@@ -196,8 +198,9 @@ export class Auth extends Authorization {
 
   /**
    * Updates `request.principal` and the session with the claims that the store has now. Signs the
-   * user out when the user, or the link by which they signed in, no longer exists. Also a
-   * `preHandler`, before a guard: `preHandler: [app.auth.refresh, app.auth.requireUser]`.
+   * user out when the user, or the link by which they signed in, no longer exists, and when their
+   * sessions were ended. Also a `preHandler` before a guard, such as
+   * `[app.auth.refresh, app.auth.requireUser]`.
    *
    * @returns the principal, or null when no user is signed in
    */
@@ -230,7 +233,7 @@ export class Auth extends Authorization {
    * Ends one session of a user, in each process at once, and emits `revoke`.
    *
    * @param id of {@link UserSession}
-   * @returns false when the user has no open session with this id
+   * @returns false when {@link sessions} lists none with this id
    * @throws AuthError `unsupported`, as {@link sessions}
    */
   async endSession (userId: string, id: string, cause: Cause = {}): Promise<boolean> {
@@ -240,7 +243,8 @@ export class Auth extends Authorization {
 
   /**
    * Opens the token of a link in a mail without using it, for a page of the application (option
-   * `pages`): what the link is for and the address it is about, or why it cannot be used.
+   * `pages` of `local`): what the link is for and which address it is about, or why it cannot be
+   * used.
    *
    * @param token the query parameter `token`
    * @throws OptionsError without the option `sendMail`

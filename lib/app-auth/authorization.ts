@@ -14,9 +14,10 @@ import { type Cause, type KeptSession, Users, checkedUserId, generationIn } from
  * Users, links and authorization claims of a store, without a server; for scripts. `app.auth`
  * extends it.
  *
- * All methods throw AuthError `unknown_user` for an id without a user, `invalid_request` for a
- * wrong argument, `unavailable` when the store does not answer; OptionsError for an unknown name in
- * an argument, and for a password without a local identity provider.
+ * All methods throw AuthError `unknown_user` for an id without a user (`findUser` returns null),
+ * `invalid_request` for a wrong argument, `unavailable` when the store does not answer;
+ * OptionsError for an unknown name in an argument, and for a password without a local identity
+ * provider.
  *
  * @example
  * ```ts
@@ -105,9 +106,9 @@ export class Authorization extends Users {
   }
 
   /**
-   * Deletes a user with their links, claims and password, and emits `revoke`. Guards refuse the
-   * user's sessions and tokens from then on; a token for one purpose or audience stays valid until
-   * it expires.
+   * Deletes a user with their links, claims, password and factors; `app.auth` emits `revoke`.
+   * Guards refuse the user's sessions and tokens from then on; a token for one purpose or audience
+   * stays valid until it expires.
    *
    * @throws AuthError `user_in_use` when a foreign key of the application prevents it
    */

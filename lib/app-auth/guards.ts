@@ -26,9 +26,8 @@ export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
 export type AnyReply = FastifyReply<RouteGenericInterface, RawServerBase>
 
 /**
- * A `preHandler` that lets a request pass, redirects a browser to the login page, or throws an
- * AuthError for the error handler of the application. Handlers for a single kind of server are
- * guards too.
+ * A `preHandler` that lets a request pass, redirects a browser, or throws an AuthError for the
+ * error handler of the application. Handlers for a single kind of server are guards too.
  */
 export type Guard = Bivariant<(request: AnyRequest, reply: AnyReply) => Promise<void>>
 
@@ -324,7 +323,7 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
 }
 
 /**
- * Redirects a page request to a page where the user goes on. The promise never resolves: once a
+ * Redirects a page request to a page where the user continues. The promise never resolves: once a
  * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
  * disconnected.
  *

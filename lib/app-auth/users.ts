@@ -22,8 +22,12 @@ import type { AnyRequest } from './guards.js'
 export interface UserToCreate {
   /** In any spelling; required with a password. */
   email?: string | undefined
+  /** For display; default none. */
   name?: string | undefined
-  /** Whether they own the e-mail; default false. Then a provider that verified it signs them in. */
+  /**
+   * Whether they own the e-mail; default false. If they do, a provider that verified it signs them
+   * in.
+   */
   emailVerified?: boolean | undefined
   /** 8 to 1024 bytes in NFKC. */
   password?: string | undefined
@@ -116,8 +120,8 @@ export class Users {
    * the link `application`: `app.auth.signIn` signs them in, and so does a provider that verified
    * their e-mail if `emailVerified` is true.
    *
-   * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `weak_password`,
-   *   `invalid_claims`, `busy`
+   * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `invalid_claims`,
+   *   `weak_password`, what `password.check` throws, `busy`
    */
   async createUser (user: UserToCreate, cause: Cause = {}): Promise<User> {
     const source = this.sourceOf('createUser', cause)
@@ -182,8 +186,8 @@ export class Users {
    * sessions of the user.
    *
    * @param password 8 to 1024 bytes in NFKC
-   * @throws AuthError `weak_password`, `invalid_request` for a user without an e-mail,
-   *   `unauthenticated` when the session of `kept` has ended, `busy`
+   * @throws AuthError `weak_password`, what `password.check` throws, `invalid_request` for a user
+   *   without an e-mail, `unauthenticated` when the session of `kept` has ended, `busy`
    */
   async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
     const source = this.sourceOf('setPassword', kept, 'except')
@@ -279,7 +283,8 @@ export class Users {
 
   /**
    * Ends all sessions of a user, at the next guard in each process and whatever the session store.
-   * Tokens that were issued to the user until now are refused.
+   * Tokens that were issued to the user until now are refused, except those for one purpose or
+   * audience.
    */
   async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
     const source = this.sourceOf('signOutEverywhere', kept, 'except')
@@ -296,8 +301,8 @@ export class Users {
 
   /**
    * Removes all second factors and passkeys of a user who has lost them, ends their sessions and,
-   * by `app.auth`, tells them by a mail. The caller must have verified the user's identity, by more
-   * than a mail.
+   * by `app.auth` with `sendMail`, tells them by a mail. The caller must have verified the user's
+   * identity, by more than a mail.
    */
   async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
     const source = this.sourceOf('resetFactors', cause)

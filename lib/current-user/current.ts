@@ -11,7 +11,7 @@ import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn }
 /** The signed-in user, as the store has them now. */
 export interface CurrentUser {
   readonly user: User
-  /** The links of the user, that of the session among them. */
+  /** All links of the user. */
   readonly links: readonly Link[]
   /** The plugin's part of the session, with the claims that the store has now. */
   readonly record: SessionRecord
@@ -48,7 +48,7 @@ export async function currentUser (auth: AuthContext, request: FastifyRequest): 
 
 /**
  * Returns the principal of a session if the user still exists and their sessions were not ended,
- * else signs the user out. The claims are those of the session.
+ * else signs the user out. The claims are as of the session.
  */
 export async function currentPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
   return await currentStatus(auth, request) === null ? null : principalOf(request)

@@ -59,7 +59,7 @@ export async function recentByPassword (
   const present = await current(auth, request)
   const { user: { userId, generation }, links } = present
   const credential = await auth.accounts.credentialOf(userId, links)
-  // What was read after the session may be that of a reset.
+  // What was read after the session may be the password of a reset.
   if (credential !== null && credential.user.generation !== generation) throw new AuthError('unauthenticated')
   await assertFactorUsed(auth, present)
   if (!password) assertRecent(present.record)
@@ -69,7 +69,7 @@ export async function recentByPassword (
 }
 
 /**
- * Refuses a request unless its session, or the password in its form, is that of a user:
+ * Refuses a request unless its session, or the password in its form, belongs to a user:
  * `unauthenticated` without both, `invalid`, `rate_limited`.
  */
 export async function assertIsUser (
@@ -94,7 +94,7 @@ async function attemptPassword (
   await verifyPassword(form, password, credential)
 }
 
-/** Refuses a password that is not that of an account, in the same time for a user without one. */
+/** Refuses a wrong password of an account, in the same time for a user without a password. */
 export async function verifyPassword (
   { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
 ): Promise<{ outdated: boolean }> {
@@ -111,9 +111,9 @@ export function assertText (password: string): void {
 }
 
 /**
- * What a user lacks to change their factors: a recent authentication, by one of their factors if
- * they have any, which that of a provider is not. Returns the kinds of factors to authenticate by,
- * empty for any method; null for a user who lacks nothing.
+ * What a user lacks to change their factors: a recent authentication, by one of their own factors
+ * if they have any; a provider's factor does not count. Returns the kinds of factors to
+ * authenticate by, empty for any method; null for a user who lacks nothing.
  */
 export function missingAuthentication (
   auth: AuthContext, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>

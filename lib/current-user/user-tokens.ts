@@ -10,7 +10,7 @@ import { currentRecord } from './current.js'
 /** The claim with the generation of the session: the token ends with it, whatever clocks say. */
 const GENERATION = 'svc_generation'
 
-/** The claim of a token with the time of the last second factor, as `auth_time` has that of any. */
+/** The claim of a token with the time of the last second factor; `auth_time` counts any factor. */
 const FACTOR_TIME = 'svc_factor_time'
 
 /** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
@@ -51,9 +51,9 @@ export async function verifyTokenFor (
 }
 
 /**
- * Verifies a token without a purpose or audience and refuses that of a user who was deleted, or
- * whose sessions were ended since it was issued. A subject that is not a user id, such as the name
- * of a program, is not looked up.
+ * Verifies a token without a purpose or audience. Refuses it when its user was deleted, or their
+ * sessions were ended since it was issued. A subject that is not a user id, such as the name of a
+ * program, is not looked up.
  */
 export async function verifyToken (
   { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string

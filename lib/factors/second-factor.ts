@@ -26,13 +26,13 @@ export interface SecondFactorOptions {
   /** How many time steps of thirty seconds a code may be off: 0, 1 or 2; default 1. */
   tolerance?: number | undefined
   /**
-   * Whether a user needs a second factor; default: those who have an authenticator app. One who has
-   * none sets it up before the sign-in is complete. A change of an account asks about each method.
-   * Any truthy answer is a yes.
+   * Whether a user without an authenticator app needs a second factor, as users with one always
+   * do; default no. One who has none sets it up before the sign-in is complete. A change of an
+   * account asks about each method. Any truthy answer is a yes.
    */
   required?: ((signIn: FirstFactor) => boolean | Promise<boolean>) | undefined
   /**
-   * Whether the second factor of a provider stands for that of this application at a sign-in;
+   * Whether the second factor of a provider stands for one of this application at a sign-in;
    * default never. It is asked about each sign-in with a signed ID token, and stands in for no
    * factor where the account is changed. Trust only providers whose `amr` and `acr` you know.
    */

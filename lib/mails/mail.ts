@@ -13,7 +13,7 @@ export interface MailOrigin {
    * the recipient: escape it, and do not rely on it.
    */
   userAgent: string | null
-  /** The header `Accept-Language`, likewise. */
+  /** The header `Accept-Language`, at most 256 characters; text of the client, too. */
   language: string | null
 }
 
@@ -47,8 +47,8 @@ export type LinkMail = MailOf<Exclude<LinkMailKind, 'sign-in'>, string, null>
 
 /**
  * A mail by which its reader signs in: by the link in the browser that asked for it, or by the
- * code, which they type there. The code is null after too many wrong ones for the address; the user
- * is null for an address without an account, which the sign-in registers.
+ * code, which they type there. The code is null after too many attempts at codes for the address;
+ * the user is null for an address without an account, which the sign-in registers.
  */
 export type SignInMail = MailOf<'sign-in', string, string | null>
 
@@ -63,8 +63,8 @@ export type CodeMail = MailOf<CodeMailKind, null, string>
  * `unknown-address`: a forgotten password, or a sign-in by mail, with an address that no account
  * has. The others are notices about an account, to its confirmed address: `email-proven` when a
  * sign-in by mail has proven the address for the first time and removed what was there before,
- * `email-changed`, by the user or a provider, and `email-change-requested` to the old one,
- * `too-many-codes` when another person has got as far as the second factor.
+ * `email-changed`, by the user, a provider or the application, and `email-change-requested` to the
+ * old one, `too-many-codes` when another person has got as far as the second factor.
  */
 export type NoticeMail = MailOf<NoticeMailKind, null, null>
 
@@ -115,8 +115,9 @@ export interface MailChoices {
 }
 
 /**
- * Pages of the application in place of those of the plugin. The link in a mail redirects to them
- * with the query parameter `token`; their forms post it to the route of the same name.
+ * Pages of the application in place of the plugin's. The link in a mail redirects to them with the
+ * query parameter `token`, which their forms post to the route of the link; `mailLogin` posts to
+ * `mail-login/confirm`.
  */
 export interface MailPages {
   /** The page that registers: name and password. */

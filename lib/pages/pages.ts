@@ -15,7 +15,7 @@ export interface PagesOptions {
   name: string
   /** A picture beside the name: a path of the application, such as `/logo.svg`. */
   logo?: string | undefined
-  /** A stylesheet after that of the pages: a path of the application, such as `/auth.css`. */
+  /** A stylesheet after the pages' own: a path of the application, such as `/auth.css`. */
   stylesheet?: string | undefined
   /**
    * The languages of the pages; default all that are shipped. Of several, `Accept-Language`
@@ -40,7 +40,7 @@ const OPTIONS = {
 
 /**
  * Pages for signing in, registering, recovering and managing an account, for the option `pages` of
- * the plugin. They need no script.
+ * the plugin. Only passkeys need a script.
  *
  * @example
  * ```ts

@@ -6,7 +6,7 @@ import type { PasswordCheck } from './password-rules.js'
 
 /** Options of {@link common}. */
 export interface CommonOptions {
-  /** The words of the application, such as its name and that of its company; default none. */
+  /** Words of the application, such as its name and the name of its company; default none. */
   words?: readonly string[] | undefined
 }
 

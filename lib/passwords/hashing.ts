@@ -62,7 +62,7 @@ const MAX_CHARACTERS = MAX_BYTES * 4
 export interface PasswordVerdict {
   /** Whether the password is the one that was hashed. */
   matches: boolean
-  /** Whether the hash was made with a cost that is not the current one. */
+  /** Whether the hash was made by another algorithm or cost than the current one. */
   outdated: boolean
 }
 

@@ -10,9 +10,9 @@ import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
 import type { AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity } from './provider.js'
 
-/** The claims about a user: those of the verified ID token and those that userinfo adds. */
+/** The claims about a user: of the verified ID token, and what userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {
-  /** The subject of the ID token. Userinfo of another one is refused (Core 5.3.2). */
+  /** The subject of the ID token. Userinfo of another subject is refused (Core 5.3.2). */
   sub: string
 }
 

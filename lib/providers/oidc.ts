@@ -57,7 +57,7 @@ export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & Client
    * then not bound to the browser that asked for it, except by the `nonce` of an ID token.
    */
   withoutPkce?: boolean | undefined
-  /** Permits plain http, for development servers on this machine only; default false. */
+  /** Permits plain http to any host: for development servers on this machine; default false. */
   allowInsecureRequests?: boolean | undefined
 }
 

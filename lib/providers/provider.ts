@@ -9,7 +9,7 @@ export interface SignInParameters {
   prompt?: string
   /** Seconds since the user authenticated at the provider at most, which the class must check. */
   maxAge?: number
-  /** Scopes in addition to those of the provider class. */
+  /** Scopes in addition to the option `scopes` of the provider. */
   scopes?: readonly string[]
   /** Authentication context classes, of which the class must find one in the signed `acr`. */
   acrValues?: readonly string[]
@@ -39,7 +39,7 @@ export interface Identity {
   subject: string
   /** Plain JSON data of at most 16384 characters. */
   claims: IdentityClaims
-  /** Whether the provider has verified `claims.email`. Accounts are linked by this flag only. */
+  /** Whether the provider has verified `claims.email`. The default `linking` requires it. */
   emailVerified: boolean
 }
 
@@ -55,7 +55,10 @@ export interface UncheckedIdentity {
   logoutHint?: unknown
 }
 
-/** The tokens that the provider issued, for use at sign-in. They are not stored. */
+/**
+ * The tokens that the provider issued, for use at sign-in. They are not stored, except encrypted:
+ * while a sign-in waits for a second factor, and the ID token for `signOut`.
+ */
 export interface ProviderTokens {
   /** The access token for the provider's API (RFC 6749 section 1.4). */
   accessToken: string
@@ -89,7 +92,7 @@ export interface EndSessionRequest {
   state: string
   /** The ID token of the sign-in, which may have expired; absent with over 4096 characters. */
   idToken?: string
-  /** That of the {@link Authentication}, else an e-mail address in place of the ID token. */
+  /** As in {@link Authentication}, else the e-mail where the ID token is too long. */
   logoutHint?: string
 }
 

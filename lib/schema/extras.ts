@@ -34,11 +34,11 @@ export interface UserExtras {
   email_domain?: string
   /** The application has set the name: sign-ins leave it alone. */
   name_set?: true
-  /** The kinds of factors that the user has, in order; absent for a user without factors. */
+  /** The kinds of factors that the user has, sorted; absent for a user without factors. */
   factors?: FactorKind[]
   /** The attempts at codes of factors in the last fifteen minutes. */
   factor_attempts?: {
-    /** The generation that the attempts were made at: another one starts anew. */
+    /** The generation that the attempts were made at; the next one starts anew. */
     generation: number
     /** When each was made, in milliseconds since the epoch; refused ones are not noted. */
     at: number[]

@@ -97,7 +97,7 @@ export const revocations = pgTable('svc_auth_revocations', {
   revokedAt: milliseconds('revoked_at').notNull()
 })
 
-/** The factors of users besides their sign-in methods, such as passkeys. */
+/** The factors of users: authenticator apps, recovery codes, passkeys. */
 export const factors = pgTable('svc_auth_factors', {
   factorId: text('factor_id').primaryKey(),
   userId: uuid('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),

@@ -79,7 +79,7 @@ export const oneTimeEntries = sqliteTable('svc_auth_pending', {
 ])
 
 /**
- * The factors of users besides their sign-in methods, such as passkeys. Times are in milliseconds
+ * The factors of users: authenticator apps, recovery codes, passkeys. Times are in milliseconds
  * since the epoch.
  */
 export const factors = sqliteTable('svc_auth_factors', {

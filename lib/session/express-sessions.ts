@@ -134,7 +134,7 @@ export class ExpressSessions implements SessionBackend {
     return isBeside ? this.signOut({ id, userId: null }) : null
   }
 
-  /** The mark of an ended session; empty for another one. */
+  /** The mark of an ended session; empty for a session that has not ended. */
   async #endMark (id: string): Promise<EndMark> {
     return Object(Object(await this.#store.read(entryId('ended', id))).svcAuthEnd)
   }

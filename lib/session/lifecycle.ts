@@ -39,8 +39,8 @@ interface Replacement extends Pick<SessionReplacement, 'admits'> {
 
 /**
  * Replaces the session of a request with a new one that has a new id, so that an attacker who knew
- * or prepared the old one has no access to it. Of the old one only the sign-ins go on that other
- * tabs have started in it.
+ * or prepared the old one has no access to it. Sign-ins that other tabs have started in the old one
+ * may still finish.
  *
  * @param record null for a session without a user
  * @throws AuthError `invalid_state` when the user signed out meanwhile; what `confirm` throws

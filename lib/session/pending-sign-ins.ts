@@ -13,11 +13,11 @@ export interface PendingSignIn {
   state: string
   nonce: string
   codeVerifier: string
-  /** The page after the sign-in: a path of this origin. */
+  /** The page after the sign-in: a path of this application, or a URL of a trusted origin. */
   next: string
   /**
    * The page for errors: the one that `error_next` names, or the one on which the sign-in was
-   * started. A path of this origin.
+   * started; null for neither. A path or URL, as for `next`.
    */
   startedOn: string | null
   /**
@@ -44,10 +44,10 @@ export async function addPendingSignIn (request: FastifyRequest, { state, ...con
 }
 
 /**
- * Takes a pending sign-in of a session out of the session store and returns it. Of sessions that
- * this one replaced, the sign-ins go on that other tabs have started; a linking or a
- * reauthentication counts as started by no user. An attacker with a copy of the old cookie could
- * have started it, and a new session is how the user gets rid of that attacker.
+ * Takes a pending sign-in of a session out of the session store and returns it. Sign-ins that other
+ * tabs have started in sessions that this one replaced may finish; a linking or a reauthentication
+ * counts as started by no user. An attacker with a copy of the old cookie could have started it,
+ * and a new session is how the user gets rid of that attacker.
  *
  * @returns null when the state is unknown in this session, of another provider, used or older than
  * ten minutes

@@ -31,18 +31,19 @@ export type SessionOptions = { [Name in keyof OptionsOfSession]?: OptionsOfSessi
   /** The cookie; default `HttpOnly`, `SameSite=Lax`, `Secure` on https, for seven days. */
   cookie?: SessionCookieOptions | undefined
   /**
-   * Where sessions are kept; default the database of `SqlAuthStore`, else the memory of the
-   * process. `'memory'`, or an express-session compatible store, such as one for Redis.
+   * Where sessions are kept; default the store of users if it keeps sessions, as `SqlAuthStore`
+   * does, else the memory of the process. `'memory'`, or an express-session compatible store, such
+   * as one for Redis.
    */
   store?: 'memory' | NonNullable<FastifySessionOptions['store']> | undefined
   /**
-   * Lets users choose at the sign-in, by the field `remember`, how long their session lasts;
-   * default as the cookie says.
+   * Lets users choose at the sign-in, by the field `remember`, how long their session lasts: these
+   * days, or until the browser is closed and a day at most; default as the cookie says.
    */
   remember?: RememberOptions | undefined
 }
 
-/** How long a session lasts that a user asked to be remembered in. */
+/** How long the session of a user lasts who asked to be remembered. */
 export interface RememberOptions {
   /** The days from the sign-in, 1 to 400, however often the user visits. */
   days: number

@@ -71,7 +71,7 @@ export function otherSessions (request: FastifyRequest): NamedSession[] {
   return severalOf.get(request)?.open.filter(({ id }) => id !== request.session.sessionId) ?? []
 }
 
-/** Makes the session that owns an entry, by the key that it has then, that of the request. */
+/** Makes another session that the browser names the session of the request, if it owns an entry. */
 export async function useOwner (request: FastifyRequest, keyOf: (sessionId: string) => EntryKey): Promise<void> {
   for (const { id, use } of otherSessions(request)) {
     if (await sessionsOf(request).backend.entries.find(keyOf(id)) !== null) return use()

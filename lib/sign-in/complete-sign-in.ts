@@ -71,8 +71,8 @@ export async function completeSignIn (
     const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
     const { cookieEnd, ...kept } = { ...given.kept, ...chosenLifetime(auth.remember, given.remember) }
-    // The generation is that of the user as they were read with the credential: a sign-in that a
-    // change of the password overtakes writes a session that has ended.
+    // The generation was read with the credential: a sign-in that a change of the password
+    // overtakes writes a session that has ended.
     const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...kept }
     const confirm = async (isAdmitted: boolean): Promise<void> => {
       if (!isAdmitted && !(created && await accounts.admitUser(userId))) return

@@ -107,7 +107,7 @@ async function writeSignIn (
   return noted.user
 }
 
-/** Tells the owner of an address that a provider has moved the account to another one. */
+/** Tells the owner of an address that a provider has moved the account to another address. */
 function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
   if (movedFrom !== null) outbox?.notice('email-changed', movedFrom)
 }
@@ -115,10 +115,10 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
 /**
  * Links an identity to a user who asked for it.
  *
- * @param generation that of the session in which the user asked
+ * @param generation as of the session in which the user asked
  * @returns the user with a new link; null when they had it already
  * @throws AuthError `unauthenticated` when the user's sessions were ended since, `already_linked`
- * when the identity belongs to another user or the user has another one at this provider
+ * when the identity belongs to another user, or the user has another identity at this provider
  */
 export async function linkIdentity (
   accounts: Accounts,

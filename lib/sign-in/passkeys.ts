@@ -17,7 +17,7 @@ import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSeco
 /** With `create` the browser makes a passkey by itself. */
 export type Ceremony = 'register' | 'create' | 'login' | 'factor'
 
-/** A challenge in its one-time entry. The session that it is of is that of one user. */
+/** A challenge in its one-time entry, which belongs to one session. */
 export interface Challenge {
   readonly ceremony: Ceremony
   /** In milliseconds since the epoch. */
@@ -97,7 +97,7 @@ export async function usePasskey (
   const own = passkeysIn(await auth.accounts.factors(userId))
   const isOfUser = response.userId !== null
   const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
-  // Elsewhere it may be that of another user. It tells only those who know the id, which is random.
+  // Elsewhere it may belong to another user. It tells only those who know the id, which is random.
   const isGone = factor === null && isOfUser && response.ceremony === 'login'
   const unknown = isGone ? new UnknownPasskey(response.id) : null
   const { challenge } = response
@@ -122,7 +122,7 @@ export async function usePasskey (
   const changed = await auth.accounts.changeFactors(userId, {
     generation: user.generation,
     endsSessions: false,
-    // Of two uses with one counter at a time, one is that of a copy.
+    // Of two uses with one counter at a time, one is by a copy.
     change: changeOf(id, present => present.counter === factor.counter ? { ...present, counter, usedAt, data } : null)
   })
   if (changed === null) throw new AuthError('invalid_state')

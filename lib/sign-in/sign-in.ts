@@ -59,8 +59,8 @@ export function written (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' |
 }
 
 /**
- * Returns the identity by which a user is signed in without a provider: that of their link `local`,
- * else of their first link by the provider's name.
+ * Returns the identity by which a user is signed in without a provider: of their link `local`, else
+ * of their first link by the provider's name.
  *
  * @throws AuthError `unknown_user` when they are gone
  */

@@ -12,7 +12,7 @@ import type { SignedOut } from '../session/session-backend.js'
 export async function signOutEverywhere (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply
 ): Promise<void> {
-  // A session that has ended already must not end those of a later sign-in.
+  // A session that has ended already must not end sessions of a later sign-in.
   const principal = await currentPrincipal(auth, request)
   if (principal === null) return signOut(auth, request, reply)
   const { userId } = principal
@@ -23,9 +23,10 @@ export async function signOutEverywhere (
 }
 
 /**
- * Announces that all sessions of a user were ended, and keeps that of the request: it gets a new id
- * and the next generation. A session that had ended before is not kept, because its generation was
- * lower. Announces first: the sessions have ended, also when this one cannot be kept.
+ * Announces that all sessions of a user were ended, and keeps the session of the request: it gets a
+ * new id and the next generation. A session that had ended before is not kept, because its
+ * generation was lower. Announces first: the sessions have ended, also when this one cannot be
+ * kept.
  *
  * @param source who has ended them
  * @throws AuthError `invalid_state` when the user signed out meanwhile

@@ -10,7 +10,7 @@ export interface Attempt {
 
 /** A limit that an attempt is beyond. */
 export interface ExceededLimit {
-  /** That of the {@link Attempt}. */
+  /** The key of the {@link Attempt}. */
   key: string
   /** Milliseconds until the count starts again. */
   wait: number
@@ -20,7 +20,7 @@ export interface ExceededLimit {
 export interface AttemptCounter {
   /**
    * Adds one to the counts of several limits in their order, up to the first one that the attempt
-   * is beyond. Each count is exact however many calls there are at once, and times are those of one
+   * is beyond. Each count is exact however many calls there are at once, and all times are of one
    * clock: processes whose clocks differ must not restart each other's counts.
    *
    * @returns null when the attempt is within all limits

@@ -20,22 +20,22 @@ export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
- * also between processes. Entries are removed in the background: after ten minutes, those of the
- * kinds `used-registration` and `mail-attempts` after 25 hours.
+ * also between processes. Entries are removed in the background: after ten minutes; of the kinds
+ * `used-registration` and `mail-attempts`, after 25 hours.
  */
 export interface OneTimeEntries {
   /**
    * Writes an entry; it replaces one with the same hash, and the attempts at that one. Of more than
    * `most` of its owner and kind, the oldest are removed. An entry of the kinds
-   * `used-registration` and `mail-attempts` is durable when this resolves; another one may be lost
-   * when the machine crashes.
+   * `used-registration` and `mail-attempts` is durable when this resolves; others may be lost when
+   * the machine crashes.
    */
   put (entry: OneTimeEntry, most: number): Promise<void>
 
   /**
    * Removes an entry and returns its content: of several calls with one hash, one gets it.
    *
-   * @param owners those that may have started it
+   * @param owners the sessions that may have started it
    */
   take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null>
 

@@ -81,17 +81,17 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admit
  */
 export interface StoredSessions {
   /**
-   * Returns a session with its user's status; `ended` when it has ended or expired, null when it
-   * was never written, or is forgotten; of these, `visitor` for one that owns entries that
-   * were started in the last ten minutes.
+   * Returns a session, also with its user's status where both are read at once; `ended` when it has
+   * ended or expired; `visitor` when it was never written, or is forgotten, and owns entries that
+   * were started in the last ten minutes; null when it owns none.
    */
   find (idHash: string, now: number): Promise<FoundSession | 'ended' | 'visitor' | null>
 
   /**
    * Writes a session, and in the same step ends the one that it replaces, also when that one was
-   * never written: a visitor's is known by the entries that it owns. A session that another one has
+   * never written: a visitor's session is known by the entries that it owns. A session that was
    * replaced already is replaced again. An anonymous session with this id gets the data. A session
-   * that ends none and admits no user may be lost when the machine crashes.
+   * that ends no written one and admits no user may be lost when the machine crashes.
    *
    * @param replaced the hash of the id of that session; null for none
    * @returns false when that session was signed out; then nothing was written. `admitted` when the
@@ -108,7 +108,7 @@ export interface StoredSessions {
    * in a visitor's session has taken its entries. A store that shares `Revocations` records the
    * sign-out of a user in the same step, unless it is recorded already.
    *
-   * @returns null for a session that was never written
+   * @returns null, or `wasOpen: false`, for a session that was never written
    */
   end (idHash: string, how: { now: number, isSignOut: boolean, isRecorded?: boolean }): Promise<EndedSession | null>
 

@@ -22,7 +22,7 @@ import { type PostgresEngine, type SqliteTarget, sqlTarget } from './sql-target.
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
   /**
-   * Whether the store makes its tables before the first query; default true. With `false` the
+   * Whether the store makes its tables before it first uses them; default true. With `false` the
    * application's own migrations make them.
    */
   createTables?: boolean | undefined

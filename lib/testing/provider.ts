@@ -25,9 +25,9 @@ export interface ProviderUser {
 
 /**
  * What goes wrong at the provider. The user declines (`access_denied`). The provider drops every
- * connection (`down`), never answers (`slow`) or answers 500 (`server_error`). The ID token is
- * signed by another key (`wrong_signature`), for another sign-in (`wrong_nonce`) or too old
- * (`expired`).
+ * connection of the application (`down`), never answers it (`slow`) or answers it 500
+ * (`server_error`). The ID token is signed by another key (`wrong_signature`), for another sign-in
+ * (`wrong_nonce`) or too old (`expired`).
  */
 export type ProviderFault =
   'access_denied' | 'down' | 'slow' | 'server_error' | 'wrong_signature' | 'wrong_nonce' | 'expired'

@@ -36,7 +36,7 @@ export interface SignedInUser {
   emailVerified?: boolean | undefined
   /** Default: none. */
   name?: string | undefined
-  /** The sign-in method; default `local` with passwords, else the application's first provider. */
+  /** The sign-in method; default `local` with that option, else the first of `providers`. */
   provider?: string | undefined
   /** Granted before the sign-in. */
   claims?: GrantableClaims | undefined

@@ -16,7 +16,7 @@ export interface TokenVerifierOptions {
   keys?: readonly Jwk[] | undefined
   /** The audience that tokens must be issued for; without it, tokens must have no audience. */
   audience?: string | undefined
-  /** Those of an authorization server, such as `['RS256']`; default ES256 and EdDSA. */
+  /** The algorithms of an authorization server, as `['RS256']`; default ES256 and EdDSA. */
   algorithms?: ReadonlyArray<typeof ALGORITHMS[number]> | undefined
   /** Permits plain http for `jwksUrl`, for development servers on this machine; default false. */
   allowInsecureRequests?: boolean | undefined
@@ -72,8 +72,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a JWT: signature, issuer, times and audience. Refuses a token that
-   * was issued for a purpose.
+   * Verifies a JWT: signature, issuer, times and audience. Refuses a token that was issued for a
+   * purpose.
    *
    * @param token in the compact serialization, at most 16384 characters
    * @throws AuthError `invalid_token`; `unavailable` when the keys cannot be fetched

@@ -9,8 +9,8 @@ import type { FastifyInstance, FastifySchema } from 'fastify'
  * ```ts
  * await app.register(fastifySwagger, { openapi: { components: openapiComponents } })
  * await app.register(authPlugin, options)
- * app.get('/reports', { schema: { security: [{ bearer: [] }] }, preHandler: app.auth.requireBearer
- * }, handler)
+ * const schema = { security: [{ bearer: [] }] }
+ * app.get('/reports', { schema, preHandler: app.auth.requireBearer }, handler)
  * ```
  */
 export const openapiComponents: OpenapiComponents = {
