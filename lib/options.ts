@@ -308,7 +308,7 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
 function authStore (value: unknown, option: string): AuthStore {
   if (value === undefined) return new MemoryAuthStore()
   const isStore = hasMethods<AuthStore>(
-    'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close')
+    'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'countUsers', 'insert', 'change', 'close')
   const expected = 'an AuthStore, such as new SqlAuthStore(); the store of sessions is session.store'
   const store = mustBe(expected, isStore)(value, option)
   assertCapabilities(capabilitiesOf(store))

@@ -225,7 +225,7 @@ t.test('some rate limits may be given, or all switched off', async t => {
 })
 
 const STORE_METHODS = [
-  'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'insert', 'change', 'close'
+  'findUser', 'links', 'factors', 'findCredential', 'status', 'users', 'countUsers', 'insert', 'change', 'close'
 ] as const
 
 /** A store and a provider that lack one thing. */

@@ -46,7 +46,8 @@ function help (): string {
 ${lines.join('\n')}
 
 <user> is an e-mail or an id; <database> is an SQLite file or a postgres: URL,
-default LOCAL_AUTH_DB. create and link also take --base-url, --prefix, --issuer.`
+default LOCAL_AUTH_DB, else ./local-auth.db. create and link also take
+--base-url, --prefix, --issuer.`
 }
 
 function unknown (name: string): string {

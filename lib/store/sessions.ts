@@ -108,7 +108,7 @@ export interface StoredSessions {
    * in a visitor's session has taken its entries. A store that shares `Revocations` records the
    * sign-out of a user in the same step, unless it is recorded already.
    *
-   * @returns null, or `wasOpen: false`, for a session that was never written
+   * @returns null for a session that is not in the store
    */
   end (idHash: string, how: { now: number, isSignOut: boolean, isRecorded?: boolean }): Promise<EndedSession | null>
 

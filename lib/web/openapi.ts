@@ -34,7 +34,7 @@ export const openapiComponents: OpenapiComponents = {
       required: ['userId', 'provider', 'claims'],
       properties: {
         userId: { type: 'string', format: 'uuid' },
-        provider: { type: 'string', description: '`local`, or the name of an external provider' },
+        provider: { type: 'string', description: '`local`, `application`, or the name of an external provider' },
         claims: { type: 'object', additionalProperties: true }
       }
     }

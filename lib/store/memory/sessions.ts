@@ -83,8 +83,11 @@ export class MemorySessions implements StoredSessions {
 
   async end (idHash: string, { now, isSignOut }: { now: number, isSignOut: boolean }): Promise<EndedSession | null> {
     if (isSignOut) this.#entries.removeOf(idHash)
-    const row = this.#rows.get(idHash) ?? (isSignOut ? this.#write(unwrittenRow(idHash, now)) : null)
-    if (row === null) return null
+    const row = this.#rows.get(idHash)
+    if (row === undefined) {
+      if (isSignOut) Object.assign(this.#write(unwrittenRow(idHash, now)), { endedAt: now, isSignedOut: true })
+      return null
+    }
     const { userId, replacedBy } = row
     const wasOpen = isOpen(row, now)
     row.endedAt ??= now

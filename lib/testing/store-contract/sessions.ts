@@ -163,7 +163,8 @@ export function sessionsContract (rule: Rule): void {
 
     await sessions.end(owner, END)
     assert.equal(await twin.find(owner, NOW), null)
-    for (const store of [sessions, twin]) await store.end(owner, SIGN_OUT)
+    assert.equal(await sessions.end(owner, SIGN_OUT), null)
+    assertHas(await twin.end(owner, SIGN_OUT), { userId: null, wasOpen: false })
 
     assert.equal(await twin.insert(session('a'), owner), false)
     assert.equal(await sessions.find('a', NOW), null)
