@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import { BoundedMap } from '../base/bounded-map.js'
 import { withoutUndefined } from '../base/defaults.js'
+import { Once } from '../base/once.js'
 import { type JsonValue, plainJsonObject } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
@@ -28,6 +29,10 @@ const MAX_TTL = 30 * 24 * 60 * 60
 
 const MAX_REMEMBERED = 1000
 
+/** Loaded with the first token. */
+const signer = new Once(() => import('jose/jwt/sign'))
+const verifier = new Once(() => import('./jwt.js'))
+
 /** Issues and verifies the JWTs of one issuer. */
 export class TokenIssuer {
   readonly #issuer: string
@@ -48,7 +53,7 @@ export class TokenIssuer {
     if (typeof ttl !== 'number' || !(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw new AuthError('invalid_ttl')
     const extra = checkedClaims(claims, userId)
     const iat = Math.floor(Date.now() / 1000)
-    const { SignJWT } = await import('jose/jwt/sign')
+    const { SignJWT } = await signer.done()
     const { key, header } = this.#keys.signing
     const token = await new SignJWT({
       ...extra,
@@ -76,7 +81,7 @@ export class TokenIssuer {
   }
 
   async #verifiedNow (token: string): Promise<TokenClaims> {
-    const { verifiedClaims } = await import('./jwt.js')
+    const { verifiedClaims } = await verifier.done()
     const { algorithms, verifying } = this.#keys
     const claims = await verifiedClaims(token, { issuer: this.#issuer, algorithms, keys: verifying })
     this.#verified.add(token, claims)
