@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionStore } from '@fastify/session'
-import type { Session } from 'fastify'
 import type { IDToken } from 'oauth4webapi'
 import postgres from 'postgres'
+import { sessionRows } from '../parts/session-rows.js'
 import { openSqlite } from '../parts/sqlite.js'
 import type { PendingSignIn } from './script.js'
 
@@ -22,17 +22,17 @@ export interface Rows {
 const TABLES = `
   create table pending (id text primary key, data text not null);
   create table users (id text primary key, email text unique, name text, claims text not null);
-  create table links (issuer text, subject text, user_id text not null, claims text not null, primary key (issuer, subject));
-  create table sessions (id text primary key, data text not null)`
+  create table links (issuer text, subject text, user_id text not null, claims text not null, primary key (issuer, subject))`
 
 /** Of an SQLite file or a Postgres database, which is empty. */
 export async function rowsIn (database: string): Promise<Rows> {
   return database.startsWith('postgres:') ? rowsInPostgres(database) : rowsInSqlite(database)
 }
 
-function rowsInSqlite (file: string): Rows {
+async function rowsInSqlite (file: string): Promise<Rows> {
   const [db, hasty] = [openSqlite(file), openSqlite(file, 'NORMAL')]
   db.exec(TABLES)
+  const sessions = await sessionRows(file)
   const put = hasty.prepare('insert into pending values (?, ?)')
   const take = hasty.prepare<[string], { data: string }>('delete from pending where id = ? returning data')
   const user = db.prepare('insert into users values (?, ?, ?, ?)')
@@ -42,9 +42,6 @@ function rowsInSqlite (file: string): Rows {
     link.run(iss, sub, id, JSON.stringify({ iss, sub, email, name, ...claims }))
   })
   const find = db.prepare<[string], { claims: string }>('select claims from links where user_id = ?')
-  const read = db.prepare<[string], { data: string }>('select data from sessions where id = ?')
-  const write = db.prepare('insert into sessions values (?, ?) on conflict (id) do update set data = excluded.data')
-  const end = db.prepare('delete from sessions where id = ?')
   return {
     async put (id, signIn) { put.run(id, JSON.stringify(signIn)) },
     async take (id) { return parsed(take.get(id)?.data) },
@@ -54,18 +51,15 @@ function rowsInSqlite (file: string): Rows {
       return id
     },
     find: async userId => parsed(find.get(userId)?.claims),
-    sessions: storeOf({
-      read: async id => read.get(id)?.data,
-      write: async (id, data) => { write.run(id, data) },
-      end: async id => { end.run(id) }
-    }),
-    async close () { for (const connection of [db, hasty]) connection.close() }
+    sessions: sessions.store,
+    async close () { for (const connection of [db, hasty, sessions]) connection.close() }
   }
 }
 
 async function rowsInPostgres (url: string): Promise<Rows> {
   const [sql, hasty] = [postgres(url), postgres(url, { connection: { synchronous_commit: 'off' } })]
   await sql.unsafe(TABLES)
+  const sessions = await sessionRows(url)
   return {
     async put (id, signIn) { await hasty`insert into pending values (${id}, ${JSON.stringify(signIn)})` },
     async take (id) {
@@ -83,28 +77,11 @@ async function rowsInPostgres (url: string): Promise<Rows> {
       const [row] = await sql`select claims from links where user_id = ${userId}`
       return parsed(row?.claims)
     },
-    sessions: storeOf({
-      read: async id => (await sql`select data from sessions where id = ${id}`)[0]?.data,
-      write: async (id, data) => {
-        await sql`insert into sessions values (${id}, ${data}) on conflict (id) do update set data = excluded.data`
-      },
-      end: async id => { await sql`delete from sessions where id = ${id}` }
-    }),
-    async close () { for (const client of [sql, hasty]) await client.end() }
-  }
-}
-
-interface SessionRows {
-  read (id: string): Promise<string | undefined>
-  write (id: string, data: string): Promise<void>
-  end (id: string): Promise<void>
-}
-
-function storeOf ({ read, write, end }: SessionRows): SessionStore {
-  return {
-    get (id, done) { read(id).then(data => { done(null, parsed<Session>(data) ?? null) }, done) },
-    set (id, session, done) { write(id, JSON.stringify(session)).then(() => { done() }, done) },
-    destroy (id, done) { end(id).then(() => { done() }, done) }
+    sessions: sessions.store,
+    async close () {
+      for (const client of [sql, hasty]) await client.end()
+      await sessions.close()
+    }
   }
 }
 

@@ -12,5 +12,6 @@ export const SECRET = 'a secret for the sessions of the benches'
 export const PATHS = {
   'fastify-svc-auth': { login: '/auth/local/login', registration: '/auth/local/register' },
   '@fastify/passport and @fastify/session': { login: '/login', registration: '/register' },
+  '@fastify/passport, sessions by hand in the database': { login: '/login', registration: '/register' },
   'better-auth': { login: '/api/auth/sign-in/email', registration: '/api/auth/sign-up/email' }
 } as const

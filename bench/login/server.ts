@@ -2,15 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import fastifyCookie from '@fastify/cookie'
 import { Authenticator, Strategy } from '@fastify/passport'
-import fastifySession from '@fastify/session'
+import fastifySession, { type SessionStore } from '@fastify/session'
 import { betterAuth } from 'better-auth'
 import { memoryAdapter } from 'better-auth/adapters/memory'
 import { getMigrations } from 'better-auth/db/migration'
-import Fastify, { type FastifyRequest } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import pg from 'pg'
 import authPlugin, { LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { mountBetterAuth } from '../parts/better-auth.js'
+import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
+import { sessionRows } from '../parts/session-rows.js'
 import { openSqlite } from '../parts/sqlite.js'
 import { ADA, COST, LEAST_COST, PATHS, SECRET } from './ada.js'
 
@@ -34,26 +36,12 @@ const makers: Record<keyof typeof PATHS, Make> = {
     return app
   },
 
-  async '@fastify/passport and @fastify/session' (database) {
-    const users = await usersIn(String(database))
-    const passport = new Authenticator()
-    passport.registerUserSerializer<PassportUser, string>(async user => user.id)
-    passport.registerUserDeserializer<string, PassportUser>(async () => users.find(ADA.email))
-    passport.use(new PasswordStrategy(users.find))
+  '@fastify/passport and @fastify/session': async database => withPassport(String(database)),
 
-    const app = Fastify()
-    await app.register(fastifyCookie)
-    await app.register(fastifySession, { secret: SECRET, cookie: { secure: false }, saveUninitialized: false, rolling: false })
-    await app.register(passport.initialize())
-    await app.register(passport.secureSession())
-    app.post('/login', { preValidation: passport.authenticate('password') }, async request => request.user)
-    app.post('/register', async request => {
-      const { email, password } = request.body as typeof ADA
-      const user = { id: randomUUID(), email, hash: await hash(password, cost) }
-      await users.add(user)
-      await request.logIn(user)
-      return { id: user.id, email }
-    })
+  async '@fastify/passport, sessions by hand in the database' (database) {
+    const { store, close } = await sessionRows(String(database))
+    const app = await withPassport(String(database), store)
+    app.addHook('onClose', async () => { await close() })
     return app
   },
 
@@ -74,6 +62,29 @@ const makers: Record<keyof typeof PATHS, Make> = {
     mountBetterAuth(app, auth)
     return app
   }
+}
+
+async function withPassport (database: string, store = new MemorySessionStore() as SessionStore): Promise<FastifyInstance> {
+  const users = await usersIn(database)
+  const passport = new Authenticator()
+  passport.registerUserSerializer<PassportUser, string>(async user => user.id)
+  passport.registerUserDeserializer<string, PassportUser>(async () => users.find(ADA.email))
+  passport.use(new PasswordStrategy(users.find))
+
+  const app = Fastify()
+  await app.register(fastifyCookie)
+  await app.register(fastifySession, { secret: SECRET, store, cookie: { secure: false }, saveUninitialized: false, rolling: false })
+  await app.register(passport.initialize())
+  await app.register(passport.secureSession())
+  app.post('/login', { preValidation: passport.authenticate('password') }, async request => request.user)
+  app.post('/register', async request => {
+    const { email, password } = request.body as typeof ADA
+    const user = { id: randomUUID(), email, hash: await hash(password, cost) }
+    await users.add(user)
+    await request.logIn(user)
+    return { id: user.id, email }
+  })
+  return app
 }
 
 interface PassportUser {
