@@ -79,13 +79,12 @@ export class RedirectPages {
    * pages for second factors and for the account say why.
    *
    * @param needsFactor whether only a second factor suffices there
-   * @returns false for a request that does not ask for a page, and where there is none to go to
+   * @returns false for a request that asks for no page or for this one, and where there is none
    */
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
     const page = this.#page(to, needsFactor)
     const here = this.#site.pathOf(request)
-    const isThere = page !== null && here !== null && ['login', 'account'].includes(to) && isOwnPath(page) &&
-      pathnameOf(here) === pathnameOf(page)
+    const isThere = page !== null && here !== null && isOwnPath(page) && pathnameOf(here) === pathnameOf(page)
     if (page === null || isThere || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
     const target = this.#withNext(request, page, isRead(request) ? here : null)

@@ -104,6 +104,15 @@ t.test('a user without a second factor is sent to the page that sets one up', as
   t.match(body, 'action="/auth/local/totp/enroll"')
 })
 
+t.test('a page that is guarded by what it is for answers the refusal, and never redirects to itself', async t => {
+  const { browser } = await enrolled(t, { ...PAGES, reauthenticatePage: '/recent' })
+  advanceClock(t, 11 * MINUTE_MS)
+  t.strictSame(await answerAt(browser, '/recent', AS_PAGE), [403, 'reauthenticate'])
+
+  const other = await guarded(t, { ...PAGES, secondFactorPage: '/vault' })
+  t.strictSame(await answerAt(other, '/vault', AS_PAGE), [403, 'second_factor_missing'])
+})
+
 t.test('a visitor signs in first, and one whose sign-in waits is a visitor', async t => {
   const { browser } = await enrolled(t, PAGES)
   await waitAt(t, browser)
