@@ -45,6 +45,8 @@ export const ERRORS = {
 export const PASSKEY_REFUSED = 'This passkey was not accepted; if it was removed from the account, sign in another way.'
 export const COMMON_PASSWORD = 'This password is one of the most used, or made of a common word, your e-mail address ' +
   'or the name of this application; choose another one.'
+/** `invalid` where only a password is asked. */
+export const WRONG_PASSWORD = 'The password is wrong.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
 /** The sentence of `weak_password` where `password.minLength` is set. */

@@ -44,7 +44,8 @@ export const login = form({
   // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
   const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
   noteSubject(request, credential?.user.userId)
-  const { outdated } = await verifyPassword(form, password, credential)
+  // An answer must not tell whether there is an account.
+  const { outdated } = await verifyPassword(form, password, credential, {})
   if (credential === null) throw new AuthError('invalid')
 
   const { user, link } = credential

@@ -3,7 +3,7 @@ import type { Credential, FactorKind } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from '../context.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import { AuthError, WRONG_PASSWORD, invalidRequest } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
 import { type CurrentUser, current, currentPrincipal } from './current.js'
@@ -96,11 +96,14 @@ async function attemptPassword (
 
 /** Refuses a wrong password of an account, in the same time for a user without a password. */
 export async function verifyPassword (
-  { passwords }: Pick<PasswordForm, 'passwords'>, password: string, credential: Credential | null
+  { passwords }: Pick<PasswordForm, 'passwords'>,
+  password: string,
+  credential: Credential | null,
+  wrong: { message?: string } = { message: WRONG_PASSWORD }
 ): Promise<{ outdated: boolean }> {
   assertText(password)
   const { matches, outdated } = await passwords.verifyPassword(credential?.passwordHash ?? null, password)
-  if (!matches) throw new AuthError('invalid')
+  if (!matches) throw new AuthError('invalid', wrong)
   return { outdated }
 }
 

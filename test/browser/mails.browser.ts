@@ -333,7 +333,7 @@ scene('a user deletes the account with the password, and may register again', as
 
   await page.goto(url + ACCOUNT)
   await remove('not that one')
-  t.equal(await page.getByRole('alert').textContent(), WRONG)
+  t.equal(await page.getByRole('alert').textContent(), 'The password is wrong.')
   await remove(maria.password)
   await arrival(page, SIGN_IN)
   await signIn(page, maria)

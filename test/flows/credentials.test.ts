@@ -254,7 +254,7 @@ t.test('the page of a new address asks for the password unless its user is signe
   const [form = { action: '', fields: {} }] = formsOn(page.body)
   const wrong = await elsewhere.submit(form.action, { ...form.fields, password: 'wrong password' })
   t.equal(wrong.statusCode, 401)
-  t.match(wrong.body, /The e-mail or the password is wrong/)
+  t.match(wrong.body, /The password is wrong/)
   t.strictSame(formsOn(wrong.body), [form], 'the page again')
   const right = await elsewhere.submit(form.action, { ...form.fields, password: ADA.password })
   t.strictSame([right.statusCode, right.headers.location], [303, '/'])

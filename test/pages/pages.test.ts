@@ -48,7 +48,7 @@ t.test('an account lives from registration to deletion on the pages', async t =>
   t.match(await app.auth.findUser({ email: ADA.email }), { name: 'Countess' })
 
   const wrong = await send(account.formOf('/auth/local/change-password'), { current: 'wrong password', password: NEW_PASSWORD })
-  t.match(wrong, { status: 401, title: 'Your account', alert: en.errors.invalid })
+  t.match(wrong, { status: 401, title: 'Your account', alert: en.errors.wrong_password })
   const changed = await send(account.formOf('/auth/local/change-password'), { current: ADA.password, password: NEW_PASSWORD })
   t.equal(changed.notice, en.common.saved)
 
@@ -183,7 +183,7 @@ t.test('a change that needs a recent sign-in leads to the page confirm, and back
   const confirm = await send(account.forms.find(({ hidden }) => hidden.provider === 'a'))
   t.match(confirm, { title: en.confirm.title, url: '/auth/pages/confirm?next=%2Fauth%2Fpages%2Faccount%3Fopen%3Dmethods' })
   const wrong = await send(confirm.formOf('/auth/local/reauthenticate'), { password: 'wrong password' })
-  t.match(wrong, { status: 401, title: en.confirm.title, alert: en.errors.invalid })
+  t.match(wrong, { status: 401, title: en.confirm.title, alert: en.errors.wrong_password })
   const back = await send(wrong.formOf('/auth/local/reauthenticate'), { password: ADA.password })
   t.match(back, { url: '/auth/pages/account?open=methods', open: [/^Sign-in methods/] }, 'what was about to be done is open')
 
@@ -206,7 +206,7 @@ t.test('the account page is rows with their state, of which that with a failed f
   const sendTo = async (action: string, typed: Record<string, string>) => send(account.formOf(action), typed)
 
   const email = await sendTo('/auth/local/change-email', { email: 'new@example.com', current: 'wrong password' })
-  t.match(email, { status: 401, open: [/^E-mail/], alert: en.errors.invalid })
+  t.match(email, { status: 401, open: [/^E-mail/], alert: en.errors.wrong_password })
   t.equal(email.formOf('/auth/local/change-email')?.values.email, 'new@example.com')
   const name = await sendTo('/auth/pages/name', { name: 'a'.repeat(1001) })
   t.match(name, { status: 400, open: [/^Name/] })

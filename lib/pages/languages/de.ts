@@ -166,6 +166,7 @@ export const de: Texts = {
   },
   errors: {
     invalid: 'E-Mail-Adresse oder Passwort ist falsch.',
+    wrong_password: 'Das Passwort ist falsch.',
     exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich stattdessen an.',
     invalid_email: 'Das ist keine gültige E-Mail-Adresse.',
     not_this_address: 'An diese Adresse wurde der Link nicht geschickt.',

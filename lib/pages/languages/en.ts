@@ -162,6 +162,7 @@ export const english = {
   },
   errors: {
     invalid: 'The e-mail or the password is wrong.',
+    wrong_password: 'The password is wrong.',
     exists: 'An account with this e-mail already exists. Sign in instead.',
     invalid_email: 'This is not a valid e-mail address.',
     not_this_address: 'This is not the address that the link was sent to.',

@@ -163,6 +163,7 @@ export const es: Texts = {
   },
   errors: {
     invalid: 'El correo electrónico o la contraseña no son correctos.',
+    wrong_password: 'La contraseña no es correcta.',
     exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión.',
     invalid_email: 'Este correo electrónico no es válido.',
     not_this_address: 'El enlace no se envió a esta dirección de correo.',

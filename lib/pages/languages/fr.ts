@@ -167,6 +167,7 @@ export const fr: Texts = {
   },
   errors: {
     invalid: 'L’adresse e-mail ou le mot de passe est incorrect.',
+    wrong_password: 'Le mot de passe est incorrect.',
     exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous à ce compte.',
     invalid_email: 'Cette adresse e-mail n’est pas valide.',
     not_this_address: 'Le lien n’a pas été envoyé à cette adresse.',
