@@ -18,15 +18,15 @@ const MIB = 2 ** 20
 console.log(`${machine('fastify', '@fastify/session', 'better-sqlite3')}\n`)
 const folder = temporaryFolder()
 const heaps = {
-  'sessions in a database': await growth(join(folder, 'users-1.db'), join(folder, 'sessions.db')),
+  'sessions in a database': await growth(join(folder, 'users-1.db')),
   'sessions in memory': await growth(join(folder, 'users-2.db'), 'memory')
 }
 const rows = Array.from({ length: STEPS + 1 }, (_, step) => [String(step * STEP), ...Object.values(heaps).map(heap => figure((heap[step] ?? NaN) / MIB))])
 console.log(table(['sign-ins', ...Object.keys(heaps).map(title => `MiB, ${title}`)], rows) + '\n')
 
 /** Bytes of heap that are in use: before, and after each step. */
-async function growth (users: string, sessions: string): Promise<number[]> {
-  const server = await startServer(new URL('memory/server.ts', import.meta.url), 'application', users, sessions)
+async function growth (...databases: string[]): Promise<number[]> {
+  const server = await startServer(new URL('memory/server.ts', import.meta.url), 'application', ...databases)
   try {
     await logIn(server, STEP) // Warms up.
     const heap = [await heapOf(server)]

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Account } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import {
@@ -15,6 +16,9 @@ import { isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure }
 const isUser = eq(users.userId, given('userId'))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
 const isFactorOfUser = eq(factors.userId, given('userId'))
+
+const COLUMNS = ['email', 'name', 'claims', 'extras'] as const
+type Column = typeof COLUMNS[number]
 
 const NOTHING = { links: [], passwordHash: null, factors: [] }
 
@@ -109,7 +113,10 @@ function writes (database: SqliteDatabase) {
     extras: sql`${sql.param(given('extras'), users.extras)}`
   }
   const addUser = database.prepared(db => db.insert(users).values({ userId: given('userId'), ...columns }))
-  const setUser = database.prepared(db => db.update(users).set(columns).where(isUser))
+  const setting = (changed: readonly Column[]) => database.prepared(db => db.update(users)
+    .set(Object.fromEntries(changed.map(name => [name, columns[name]])))
+    .where(isUser))
+  const setters = new Map<string, ReturnType<typeof setting>>()
   const removeUser = database.prepared(db => db.delete(users).where(isUser))
   const putLink = database.prepared(db => db.insert(providerLinks)
     .values(givenAll(getTableColumns(providerLinks)))
@@ -129,6 +136,15 @@ function writes (database: SqliteDatabase) {
   const addFactor = database.prepared(db => db.insert(factors)
     .values({ ...givenAll(getTableColumns(factors)), factorId: given('id') }))
 
+  /** SQLite writes each index of a column that is set, whether or not the value is another one. */
+  const setUser = (before: Account, after: Account): void => {
+    const changed = COLUMNS.filter(name => !isDeepStrictEqual(before[name], after[name]))
+    if (changed.length === 0) return
+    const key = changed.join()
+    const set = setters.get(key) ?? setting(changed)
+    setters.set(key, set)
+    set().run({ ...after })
+  }
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after
     const { removed, written } = linkChanges(before, after)
@@ -147,7 +163,7 @@ function writes (database: SqliteDatabase) {
   }
   const write = ({ before, after }: AccountChange): void => {
     if (before !== null && after !== null) {
-      setUser().run({ ...after })
+      setUser(before, after)
       setBelongings(before, after)
     } else if (before !== null) {
       // An application's connection may have foreign keys switched off.

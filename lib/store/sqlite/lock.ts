@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Database } from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { sqliteCode } from './failures.js'
 
@@ -45,19 +45,34 @@ export class WriteLock {
 }
 
 /**
- * Runs work on a connection of the application without waiting for a lock inside SQLite, which
- * would block the process, and with integers as numbers. Then its settings are restored.
+ * Returns what runs work on a connection of the application without waiting for a lock inside
+ * SQLite, which would block the process, and with integers as numbers. Then its settings are
+ * restored.
  */
-export function withoutWaiting<T> (connection: Database, work: () => T): T {
-  const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
-  const isBigInt = typeof timeout === 'bigint'
-  if (isBigInt) connection.defaultSafeIntegers(false)
-  connection.pragma('busy_timeout = 0')
-  try {
-    return work()
-  } finally {
-    connection.pragma(`busy_timeout = ${Number(timeout)}`)
-    if (isBigInt) connection.defaultSafeIntegers(true)
+export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
+  const setTimeout = pragmaSetter(connection, 'busy_timeout')
+  return work => {
+    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
+    const isBigInt = typeof timeout === 'bigint'
+    if (isBigInt) connection.defaultSafeIntegers(false)
+    setTimeout(0)
+    try {
+      return work()
+    } finally {
+      setTimeout(Number(timeout))
+      if (isBigInt) connection.defaultSafeIntegers(true)
+    }
+  }
+}
+
+/** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
+export function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
+  const statements = new Map<number | string, Statement>()
+  return value => {
+    const statement = statements.get(value) ?? connection.prepare(`pragma ${pragma} = ${value}`)
+    statements.set(value, statement)
+    if (statement.reader) statement.get()
+    else statement.run()
   }
 }
 

@@ -6,7 +6,7 @@ import type { SqliteTarget } from '../sql-target.js'
 import { sqliteAccounts } from './accounts.js'
 import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { storeFailure } from './failures.js'
-import { whileLocked, withoutWaiting } from './lock.js'
+import { pragmaSetter, whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
 import { sqliteTables } from './tables.js'
 import { watchedFile } from './watched-file.js'
@@ -25,8 +25,7 @@ export async function openSqlite (target: SqliteTarget, options: Pick<SqliteData
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
-  const attempt = <T>(work: () => T): T => withoutWaiting(db.$client, work)
-  return { ...databaseOn(db, { ...options, attempt }), close: () => {} }
+  return { ...databaseOn(db, { ...options, attempt: withoutWaiting(db.$client) }), close: () => {} }
 }
 
 function databaseOn (db: BetterSQLite3Database, options: SqliteDatabaseOptions) {
@@ -44,10 +43,11 @@ function databaseOn (db: BetterSQLite3Database, options: SqliteDatabaseOptions) 
 
 /** Sets whether commits wait for the disk, if they do not already: SQLite takes a while for it. */
 function syncOf (connection: Database): (isWanted: boolean) => void {
+  const setSynchronous = pragmaSetter(connection, 'synchronous')
   let isSet = true
   return isWanted => {
     if (isWanted === isSet) return
-    connection.pragma(`synchronous = ${isWanted ? 'FULL' : 'NORMAL'}`)
+    setSynchronous(isWanted ? 'FULL' : 'NORMAL')
     isSet = isWanted
   }
 }
