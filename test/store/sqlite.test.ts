@@ -394,8 +394,9 @@ t.test('a link is added with what is noted about the user, or not at all', async
   await new Accounts(store).createUser(ada)
   connection.exec("create trigger full before update on svc_auth_users begin select raise(abort, 'the disk is full'); end")
 
-  await t.rejects(new Accounts(store).addLink(ada.userId, { provider: 'other', subject: '1', claims: { sub: '1', name: 'Countess' }, verifiedEmail: null }), UNAVAILABLE)
-  await t.rejects(new Accounts(store).refreshIdentity({ ...ada.link, claims: { sub: 'changed', name: 'Countess' }, verifiedEmail: null }), UNAVAILABLE)
+  const other = { provider: 'other', subject: '1', claims: { sub: '1', name: 'Countess' }, verifiedEmail: null }
+  await t.rejects(new Accounts(store).addLink(ada.userId, other), UNAVAILABLE)
+  await t.rejects(new Accounts(store).refreshIdentity({ ...ada.link, claims: other.claims, verifiedEmail: null }), UNAVAILABLE)
 
   t.strictSame(await store.links(ada.userId), [{ ...ada.link, userId: ada.userId }])
 })
