@@ -50,16 +50,16 @@ export class WriteLock {
  * restored.
  */
 export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
-  const setTimeout = pragmaSetter(connection, 'busy_timeout')
+  const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
   return work => {
     const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
     const isBigInt = typeof timeout === 'bigint'
     if (isBigInt) connection.defaultSafeIntegers(false)
-    setTimeout(0)
+    setBusyTimeout(0)
     try {
       return work()
     } finally {
-      setTimeout(Number(timeout))
+      setBusyTimeout(Number(timeout))
       if (isBigInt) connection.defaultSafeIntegers(true)
     }
   }
