@@ -39,7 +39,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   },
   create: {
     takes: '<email> [--claim k=v]...',
-    does: 'Create a user; with --base-url, print a link',
+    does: 'Create a user (with --base-url: a link)',
     options: ['claim', ...OF_LINKS],
     async run (values, email) {
       const makeLink = values['base-url'] === undefined ? null : await linkMaker(values)

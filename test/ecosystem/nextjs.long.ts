@@ -101,6 +101,7 @@ t.test('a visitor of a protected page registers, is back on it, signs out and si
   await page.getByRole('link', { name: 'Sign in' }).waitFor()
   t.equal(page.url(), `${url}/`)
   await page.goBack()
+  await page.waitForLoadState('networkidle')
   t.notMatch(await page.content(), ADA.email, 'the browser keeps no page of the user')
   await page.goto(`${url}/account`)
   t.equal(page.url(), `${url}/auth/pages/sign-in?next=/account`)
