@@ -64,7 +64,7 @@ const makers: Record<keyof typeof PATHS, Make> = {
   }
 }
 
-async function withPassport (database: string, store = new MemorySessionStore() as SessionStore): Promise<FastifyInstance> {
+async function withPassport (database: string, store: SessionStore = new MemorySessionStore()): Promise<FastifyInstance> {
   const users = await usersIn(database)
   const passport = new Authenticator()
   passport.registerUserSerializer<PassportUser, string>(async user => user.id)

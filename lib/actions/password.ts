@@ -44,7 +44,7 @@ export const login = form({
   // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
   const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
   noteSubject(request, credential?.user.userId)
-  // An answer must not tell whether there is an account.
+  // The e-mail may be the wrong one.
   const { outdated } = await verifyPassword(form, password, credential, {})
   if (credential === null) throw new AuthError('invalid')
 

@@ -33,3 +33,13 @@ export function lazily<T> (work: () => T): () => T {
     return result.value
   }
 }
+
+/** As {@link lazily}, for each key. */
+export function lazilyBy<Key extends string | number | readonly string[], T> (work: (key: Key) => T): (key: Key) => T {
+  const results = new Map<string, () => T>()
+  return key => {
+    const result = results.get(String(key)) ?? lazily(() => work(key))
+    results.set(String(key), result)
+    return result()
+  }
+}

@@ -2,7 +2,7 @@ import { type Account, type AccountLink, type Factor, endsSessions } from '../..
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { KeyedMutex } from '../../base/keyed-mutex.js'
-import { lazily } from '../../base/once.js'
+import { lazily, lazilyBy } from '../../base/once.js'
 import {
   type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or, providerLinks, sql,
   users
@@ -98,15 +98,9 @@ function change (
 function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
   // With nulls for what is not asked, the server would plan one statement for all anew each time.
   const accounts = (database: PostgresDatabase, ofFactors: SQL): Prepared<LoadedRow> => {
-    const statements = new Map<string, Prepared<LoadedRow>>()
-    return (values, deadline) => {
-      const asked = ASKED.filter(name => values[name] !== null)
-      const key = asked.join()
-      const statement = statements.get(key) ??
-        database.prepared(db => accountsBy(db, asked, ofFactors), LOADED_COLUMNS, 'reads')
-      statements.set(key, statement)
-      return statement(values, deadline)
-    }
+    const statementFor = lazilyBy((asked: ReadonlyArray<typeof ASKED[number]>) =>
+      database.prepared(db => accountsBy(db, asked, ofFactors), LOADED_COLUMNS, 'reads'))
+    return (values, deadline) => statementFor(ASKED.filter(name => values[name] !== null))(values, deadline)
   }
   const plain = accounts(database, sql`'[]'`)
   const whole = accounts(withFactors, FACTORS_OF_USER)

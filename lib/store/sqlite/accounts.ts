@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Account } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
+import { lazilyBy } from '../../base/once.js'
 import {
   and, credentials, eq, factors, getTableColumns, or, providerLinks, sql, users
 } from '../../drizzle/sqlite.js'
@@ -18,7 +19,6 @@ const isLinkOfUser = eq(providerLinks.userId, given('userId'))
 const isFactorOfUser = eq(factors.userId, given('userId'))
 
 const COLUMNS = ['email', 'name', 'claims', 'extras'] as const
-type Column = typeof COLUMNS[number]
 
 const NOTHING = { links: [], passwordHash: null, factors: [] }
 
@@ -113,10 +113,9 @@ function writes (database: SqliteDatabase) {
     extras: sql`${sql.param(given('extras'), users.extras)}`
   }
   const addUser = database.prepared(db => db.insert(users).values({ userId: given('userId'), ...columns }))
-  const setting = (changed: readonly Column[]) => database.prepared(db => db.update(users)
+  const setting = lazilyBy((changed: ReadonlyArray<keyof typeof columns>) => database.prepared(db => db.update(users)
     .set(Object.fromEntries(changed.map(name => [name, columns[name]])))
-    .where(isUser))
-  const setters = new Map<string, ReturnType<typeof setting>>()
+    .where(isUser)))
   const removeUser = database.prepared(db => db.delete(users).where(isUser))
   const putLink = database.prepared(db => db.insert(providerLinks)
     .values(givenAll(getTableColumns(providerLinks)))
@@ -139,11 +138,7 @@ function writes (database: SqliteDatabase) {
   /** SQLite writes each index of a column that is set, whether or not the value is another one. */
   const setUser = (before: Account, after: Account): void => {
     const changed = COLUMNS.filter(name => !isDeepStrictEqual(before[name], after[name]))
-    if (changed.length === 0) return
-    const key = changed.join()
-    const set = setters.get(key) ?? setting(changed)
-    setters.set(key, set)
-    set().run({ ...after })
+    if (changed.length > 0) setting(changed)().run({ ...after })
   }
   const setBelongings = (before: Account, after: Account): void => {
     const { userId, passwordHash } = after

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Database, Statement } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
+import { lazilyBy } from '../../base/once.js'
 import { TIMEOUT_MS } from '../../base/with-timeout.js'
 import { sqliteCode } from './failures.js'
 
@@ -67,10 +68,9 @@ export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
 
 /** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
 export function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
-  const statements = new Map<number | string, Statement>()
+  const statementFor = lazilyBy((value: number | string) => connection.prepare(`pragma ${pragma} = ${value}`))
   return value => {
-    const statement = statements.get(value) ?? connection.prepare(`pragma ${pragma} = ${value}`)
-    statements.set(value, statement)
+    const statement = statementFor(value)
     if (statement.reader) statement.get()
     else statement.run()
   }
