@@ -47,6 +47,8 @@ export const COMMON_PASSWORD = 'This password is one of the most used, or made o
   'or the name of this application; choose another one.'
 /** `invalid` where only a password is asked. */
 export const WRONG_PASSWORD = 'The password is wrong.'
+/** `invalid_state` of a form that acts for another user than the one who sees its page. */
+export const SHOWN_TO_ANOTHER = 'This form was shown to another user; nothing was changed.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
 /** The sentence of `weak_password` where `password.minLength` is set. */

@@ -164,7 +164,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: layout ?? (mailer ?? signOutSecrets ?? hasFactors({ factors }) ? await plainLayout(options) : null),
+    layout: layout ?? (mailer ?? hasFactors({ factors }) ? await plainLayout(options) : null),
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),

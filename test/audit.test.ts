@@ -98,7 +98,7 @@ t.test('every failure publishes its provider, its code and its route', async t =
 
   const failures: Array<[string, string, string]> = [
     ['local', 'invalid', 'local/login'], ['local', 'invalid_request', 'local/login'], ['local', 'cross_origin', 'local/login'],
-    ['local', 'claim_not_allowed', 'local/register'], ['a', 'invalid_state', 'a/callback'], ['a', 'cross_origin', 'a/login'],
+    ['local', 'claim_not_allowed', 'local/register'], ['a', 'invalid_state', 'a/callback'], ['a', 'unauthenticated', 'a/login'],
     ['b', 'provider_error', 'b/callback']
   ]
   const origin = { requestId: /^req-/, ip: '127.0.0.1' }

@@ -1,71 +1,32 @@
-import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
 import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
 import { withParameter } from '../http/redirects.js'
-import type { SignedRequest } from '../http/signed-requests.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { Outbox } from '../mails/outbox.js'
-import { providerFailure } from '../providers/failures.js'
 import { checkedIdentity } from '../providers/identity.js'
 import type { Authentication, ExternalProvider } from '../providers/provider.js'
 import { WITHOUT_SESSION } from '../session/request-cookies.js'
 import { assertSessionActive } from '../session/lifecycle.js'
-import { type PendingSignIn, addPendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
+import { type PendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
-import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
 import { keepNotice } from '../web/notices.js'
-import {
-  type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember, undocumented
-} from '../web/schema-parts.js'
-
-const flag = { type: 'string', enum: ['true', 'false'] } as const
-
-const loginQuery = {
-  type: 'object',
-  properties: {
-    next,
-    error_next: errorNext,
-    link: {
-      ...flag,
-      description: '`true`: links the identity to the signed-in user, whose last authentication must be less than ' +
-        'ten minutes old; from pages of this application only'
-    },
-    reauthenticate: {
-      ...flag, description: '`true`: the signed-in user reauthenticates; from pages of this application only'
-    },
-    remember,
-    signed: {
-      type: 'string',
-      maxLength: 8192,
-      description: 'What the application asks of the provider, as `app.auth.signInUrl` signed it'
-    }
-  }
-} as const
+import { operation, operationIdOf, redirect, undocumented } from '../web/schema-parts.js'
+import { callProvider, failAtProvider } from './external-failures.js'
+import { mountLogin } from './external-login.js'
 
 const REFUSALS = [
   'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
   'provider_error', 'provider_unavailable', 'unavailable'
 ] as const
-
-const loginSchema = (provider: string) => ({
-  ...operation({
-    summary: `Start a sign-in at ${provider}`,
-    operationId: operationIdOf(`${provider}/login`),
-    user: 'signed-in-or-not',
-    answers: { 302: redirect },
-    refuses: REFUSALS
-  }),
-  querystring: loginQuery
-})
 
 const callbackSchema = (provider: string) => ({
   ...operation({
@@ -96,54 +57,20 @@ const FORM_POST = {
 } as const
 
 export const EXTERNAL_ACTS: readonly Act[] = [{
-  mount (mounting) {
+  async mount (mounting) {
     for (const provider of mounting.auth.providers) {
-      mountLogin(mounting, provider)
+      await mountLogin(mounting, provider)
       mountCallback(mounting, provider)
     }
   }
 }]
-
-/** The login route redirects to the provider: authorization request (RFC 6749 section 4.1.1). */
-function mountLogin ({ scope, auth }: Mounting, provider: ExternalProvider): void {
-  const { pages, limits, redirectToBaseUrl } = auth
-  const { name } = provider
-  scope.withTypeProvider<SchemaTypes>().get(`/${name}/login`, {
-    schema: loginSchema(name),
-    // Fastify would answer HEAD with the GET handler, which starts a sign-in.
-    exposeHeadRoute: false,
-    onRequest: [redirectToBaseUrl, refuseForeignResource, limits.start],
-    errorHandler: async (error, request, reply) => fail(auth, name, { error, request, reply }, {
-      startedOn: pages.ofStart(request, Object(request.query).error_next), next: null
-    })
-  }, async (request, reply) => {
-    const { query } = request
-    const { link: consents, ...asked } = askedOf(auth, provider, query)
-    const purpose = await purposeOf(auth, request, { ...query, consentsAt: consents === true ? name : null })
-    const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
-    const redirectUri = urlOf(auth, `${provider.name}/callback`)
-    const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
-    await addPendingSignIn(request, {
-      ...checks,
-      next: pages.afterSuccess(request, query.next),
-      remember: isChecked(query.remember),
-      asked,
-      startedOn: pages.ofStart(request, query.error_next),
-      purpose,
-      startedBy: principalOf(request)?.userId ?? null,
-      provider: name,
-      startedAt: Date.now()
-    })
-    return reply.redirect(url.href, 302)
-  })
-}
 
 /** The provider redirects to the callback: authorization response. */
 function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): void {
   const { pages, limits, mailer } = auth
   const { name } = provider
   const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
-    fail(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
+    failAtProvider(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
 
   scope.get(`/${name}/callback`, {
     schema: callbackSchema(name),
@@ -158,7 +85,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
       const outbox = mailer?.outbox(request, reply) ?? null
       await finishSignIn(auth, request, { provider, parameters, pending, outbox })
     } catch (error) {
-      return fail(auth, name, { error, request, reply }, pending)
+      return failAtProvider(auth, name, { error, request, reply }, pending)
     }
     if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
     return reply.redirect(pending.next, 302)
@@ -181,18 +108,6 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   })
 }
 
-/** Answers a failure on the page of the start, or where the authentication that lacks is asked. */
-async function fail (
-  auth: AuthContext,
-  provider: string,
-  { error, request, reply }: { error: unknown, request: FastifyRequest, reply: FastifyReply },
-  { startedOn, next }: { startedOn: string | null, next: string | null }
-): Promise<FastifyReply> {
-  const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
-  const page = startedOn ?? auth.pages.login(request)
-  return answerFailure(request, reply, error, { page, step, signInAt: provider })
-}
-
 /** Adds the fields of a response that providers read; Apple has `user`. */
 function withResponse (callback: string, body: Readonly<Record<string, string>>): string {
   const fields = ['code', 'state', 'iss', 'error', 'user']
@@ -200,40 +115,6 @@ function withResponse (callback: string, body: Readonly<Record<string, string>>)
   // Servers and proxies take 8 KB at least.
   if (url.length > 8192) throw new AuthError('invalid_request')
   return url
-}
-
-/** What the provider is asked for: by `signInUrl`, and by the purpose of the sign-in. */
-function askedOf (
-  auth: AuthContext,
-  { name, provesAuthTime }: ExternalProvider,
-  { signed, reauthenticate }: { signed?: string, reauthenticate?: string }
-): SignedRequest {
-  const asked = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
-  if (reauthenticate !== 'true') return asked
-  if (provesAuthTime !== true) {
-    throw invalidRequest(
-      'This provider does not prove when the user authenticated; reauthenticate by another method.')
-  }
-  return { ...asked, prompt: 'login', maxAge: 0 }
-}
-
-/**
- * Returns what a sign-in is for. Only the signed-in user may link an identity or reauthenticate, by
- * a click in this application; to link, after a recent authentication: what is linked signs in. A
- * consent, at the provider `consentsAt`, is a linking unless the user has an identity there.
- */
-async function purposeOf (
-  auth: AuthContext,
-  request: FastifyRequest,
-  { link, reauthenticate, consentsAt }: { link?: string, reauthenticate?: string, consentsAt: string | null }
-): Promise<PendingSignIn['purpose']> {
-  if (link !== 'true' && reauthenticate !== 'true' && consentsAt === null) return 'sign-in'
-  auth.site.refuseForeignNavigation(request)
-  const present = await current(auth, request)
-  if (reauthenticate === 'true') return 'reauthentication'
-  const isConsent = present.links.some(({ provider }) => provider === consentsAt)
-  if (!isConsent) await assertUserRecent(auth, present)
-  return 'link'
 }
 
 /** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */
@@ -337,18 +218,4 @@ async function authenticate (
     })
     return { ...others, identity: { provider: provider.name, ...checkedIdentity(identity) } }
   })
-}
-
-/** Turns every error of a provider, also of one of the application, into a failure of it. */
-async function callProvider<T> (ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask()
-  } catch (error) {
-    throw providerFailure(error)
-  }
-}
-
-/** 256 random bits as 43 characters: a valid code verifier too (RFC 7636 section 4.1). */
-function randomToken (): string {
-  return randomBytes(32).toString('base64url')
 }

@@ -5,8 +5,6 @@ import { type AuthContext, needed } from '../context.js'
 import { currentRecord } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
-import { button } from '../pages/form.js'
-import { html } from '../pages/html.js'
 import { filled } from '../pages/texts.js'
 import { redacted, unacceptable } from '../providers/failures.js'
 import type { Authentication, EndSessionRequest } from '../providers/provider.js'
@@ -45,19 +43,13 @@ export async function signOutThere (
   const record = hasHint ? await currentRecord(auth, request).catch(() => null) : null
   await signOutHere()
   const url = record && await endSessionUrl(auth, request, record, auth.pages.afterSuccess(request, next))
-  const { layout } = auth
-  if (url === null || layout === null) return undefined
+  if (url === null) return undefined
+  const { leadTo } = await import('../web/lead-to.js')
   return {
     status: 200,
     body: { url: url.href },
-    // Not by a redirect: after a form, Chromium applies the `form-action` of its page to that, and
-    // @fastify/helmet sets it to 'self'. Not by a header: proxies refuse one of this length.
-    show () {
-      const { common, signOut } = layout.textsFor(request)
-      const text = html`<p>${filled(signOut.text, { host: url.host })}</p>`
-      const content = [text, button(url.href, common.continue, 'primary')]
-      return layout.send(reply, { title: signOut.title, refresh: url.href, content })
-    }
+    show: () => leadTo(auth, reply, url.href, ({ signOut: { title, text } }) => (
+      { title, text: filled(text, { host: url.host }) }))
   }
 }
 

@@ -19,7 +19,7 @@ import {
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import { type Cause, checkedUserId } from './users.js'
-import { type Principal, principalOf } from '../session/record.js'
+import { type Principal, principalOf, sessionBinding } from '../session/record.js'
 
 /** How {@link Auth.signIn} signs a user in. */
 export interface SignInOptions {
@@ -172,16 +172,18 @@ export class Auth extends Authorization {
 
   /**
    * Returns the path of a login with parameters for its authorization request, for a link or a
-   * redirect. The parameters are signed and valid for ten minutes.
+   * redirect. The parameters are signed and valid for ten minutes; with `link`, in the session of
+   * the request alone, where the path shows a page with the button that starts it.
    *
    * @param provider the name of an external provider
    * @throws OptionsError for an unknown provider or wrong options, and without SVC_SESSION_SECRET
-   *   when the application registered @fastify/session itself, or `session.secret` is an object
+   *   when the application registered @fastify/session itself, or `session.secret` is an object;
+   *   AuthError `unauthenticated` with `link` when no user is signed in
    *
    * @example
    * ```ts
    * const scopes = ['https://www.googleapis.com/auth/calendar.readonly']
-   * const url = app.auth.signInUrl('google', { link: true, next: '/calendar', scopes })
+   * const url = app.auth.signInUrl('google', { link: true, request, next: '/calendar', scopes })
    * return reply.redirect(url)
    * ```
    */
@@ -191,8 +193,9 @@ export class Auth extends Authorization {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
-    const asked = signedRequestOf(options)
-    const signed = Object.keys(asked).length > 0 ? signedRequests.sign(provider, asked) : null
+    const { asked, linkFor } = signedRequestOf(options)
+    const content = { ...asked, ...(linkFor !== undefined && { linkFor: sessionBinding(linkFor) }) }
+    const signed = Object.keys(content).length > 0 ? signedRequests.sign(provider, content) : null
     return withQuery(site.routePath(`${prefix}/${provider}/login`), { next: options.next ?? null, signed })
   }
 

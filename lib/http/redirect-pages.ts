@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { wantsHtml } from './accept.js'
-import { ANY_ORIGIN, isOwnPath, startsLinking, withError, withParameter } from './redirects.js'
+import { isOwnPath, pathnameOf, withError, withParameter } from './redirects.js'
 import { type Site, isRead } from './site.js'
 
 /**
@@ -92,13 +92,9 @@ export class RedirectPages {
     return true
   }
 
-  /**
-   * Returns the target that a request names if it may be followed; null also for one that would
-   * link an identity, which needs a click of the user.
-   */
+  /** Returns the target that a request names if it may be followed. */
   asked (request: FastifyRequest, target: unknown): string | null {
-    const found = this.#site.redirectTarget(request, target)
-    return found === null || startsLinking(found) ? null : found
+    return this.#site.redirectTarget(request, target)
   }
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {
@@ -114,8 +110,4 @@ export class RedirectPages {
     const isAbroad = !isOwnPath(page) && isOwnPath(next)
     return withParameter(page, 'next', isAbroad ? this.#site.originOf(request) + next : next)
   }
-}
-
-function pathnameOf (path: string): string {
-  return new URL(path, ANY_ORIGIN).pathname
 }

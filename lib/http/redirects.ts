@@ -56,14 +56,8 @@ export function isOwnPath (target: string): boolean {
   return target.startsWith('/')
 }
 
-/**
- * Whether a target may lead to a login route with `link`, under any prefix. To that route, a
- * redirect would look as if the user had clicked a link of the application.
- */
-export function startsLinking (target: string): boolean {
-  // In every form that a router may accept: escapes, case, trailing slashes, semicolons.
-  const plain = target.replace(/%[0-9a-f]{2}/gi, escape => String.fromCharCode(parseInt(escape.slice(1), 16)))
-  return /\/login\/*[?;](.*[?;&])?(link|reauthenticate)=/i.test(plain)
+export function pathnameOf (path: string): string {
+  return new URL(path, ANY_ORIGIN).pathname
 }
 
 export function withError (target: string, code: string): string {

@@ -1,4 +1,5 @@
 import { Signer } from '@fastify/cookie'
+import type { FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
 import { isText } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
@@ -8,8 +9,8 @@ import { settingsIn } from '../settings.js'
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
-/** What `app.auth.signInUrl` signs; with `link`, the signed-in user is asked for consent. */
-export type SignedRequest = SignInParameters & { link?: true }
+/** What `app.auth.signInUrl` signs; `linkFor`: the session whose user is asked for consent. */
+export type SignedRequest = SignInParameters & { linkFor?: string }
 
 /** The options of `app.auth.signInUrl`. */
 export interface SignInUrlOptions extends UrlParameters {
@@ -18,6 +19,8 @@ export interface SignInUrlOptions extends UrlParameters {
    * link one, and `onLink` gets the tokens. Default false: the user who comes back is signed in.
    */
   link?: boolean | undefined
+  /** With `link`: the request of the user who is asked, in whose session alone the path is good. */
+  request?: FastifyRequest<RouteGenericInterface, RawServerBase> | undefined
   /** The page after the sign-in: a path of the application. */
   next?: string | undefined
 }
@@ -35,7 +38,8 @@ const OPTIONS = {
   maxAge: optional(wholeNumber(0, Infinity, 'seconds')),
   scopes: optional(listOf('a list of scopes without blanks', isToken)),
   acrValues: optional(mustBe('a list of one or more values without blanks', areTokens)),
-  link: optional(boolean, false)
+  link: optional(boolean, false),
+  request: optional(mustBe('the request of the signed-in user, with link: true', isRequest))
 } satisfies ChecksOf<SignInUrlOptions>
 
 /**
@@ -73,12 +77,21 @@ export class SignedRequests {
   }
 }
 
-/** Checks the options of `signInUrl` and returns what is signed. */
-export function signedRequestOf (options: SignInUrlOptions): SignedRequest {
-  const { next: _, loginHint, link, ...parameters } =
+/** Checks the options of `signInUrl` and returns what is signed, and for whose request. */
+export function signedRequestOf (options: SignInUrlOptions): {
+  asked: SignInParameters, linkFor: SignInUrlOptions['request']
+} {
+  const { next: _, loginHint, link, request, ...asked } =
     checkedOptions('signInUrl', options, OPTIONS, '{ loginHint }, after the name of a provider')
+  if (link !== (request !== undefined)) {
+    throw new OptionsError('signInUrl takes link: true and request together: the path is good for that user alone')
+  }
   const isHint = isText(loginHint) && loginHint.length <= MAX_HINT
-  return { ...parameters, ...(isHint && { loginHint }), ...(link && { link }) }
+  return { asked: { ...asked, ...(isHint && { loginHint }) }, linkFor: request }
+}
+
+function isRequest (value: unknown): value is NonNullable<SignInUrlOptions['request']> {
+  return typeof value === 'object' && value !== null && 'session' in value
 }
 
 function arePrompts (value: unknown): value is string {

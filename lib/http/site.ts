@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { AuthError } from '../errors.js'
-import { ANY_ORIGIN, redirectTarget, sameOriginPath, trustedUrl } from './redirects.js'
+import { ANY_ORIGIN, redirectTarget, sameOriginPath } from './redirects.js'
 
 const HIDDEN_PAGE = 'The browser does not say which page the request came from, ' +
   'as with Referrer-Policy: no-referrer over http:; ' +
@@ -109,42 +109,4 @@ export class Site {
       : site === 'same-origin' || site === 'none'
     if (!isOwn) throw new AuthError('cross_origin')
   }
-
-  /**
-   * Refuses a GET that is not a navigation from a page of this application, or of a trusted origin
-   * of the same site: a link on another site or in an e-mail, an embedded image, a prefetch. A
-   * typed address is refused too, because browsers do not distinguish it from a link in an e-mail
-   * program.
-   *
-   * A trusted origin of another site cannot be told from a site that it has a link to, which
-   * redirects here: `Referer` names the first page, and Fetch Metadata none.
-   */
-  refuseForeignNavigation (request: FastifyRequest): void {
-    const {
-      'sec-fetch-site': site,
-      'sec-fetch-dest': destination = 'document',
-      'sec-purpose': purpose,
-      referer
-    } = request.headers
-    if (site === undefined && referer === undefined) throw new AuthError('cross_origin', { message: HIDDEN_PAGE })
-    const isOwn = site === undefined
-      ? this.#hasOwnReferer(request)
-      : site === 'same-origin' || (site === 'same-site' && trustedUrl(referer, this.trustedOrigins) !== null)
-    const isNavigation = destination === 'document' && purpose === undefined
-    if (!isOwn || !isNavigation) throw new AuthError('cross_origin')
-  }
-
-  /** Without Fetch Metadata, `Accept` tells a navigation from an image, and `Referer` the site. */
-  #hasOwnReferer (request: FastifyRequest): boolean {
-    const { referer, accept = 'text/html' } = request.headers
-    const target = this.redirectTarget(request, referer)
-    if (target === null || !accept.includes('text/html')) return false
-    const own = this.originOf(request)
-    return parentOf(own) === parentOf(new URL(target, own).origin)
-  }
-}
-
-/** What all hosts of a site have in common, at least: a list of suffixes would tell more. */
-function parentOf (origin: string): string {
-  return new URL(origin).hostname.split('.').slice(-2).join('.')
 }

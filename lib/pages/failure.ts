@@ -1,13 +1,15 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
 import {
-  type AuthError, COMMON_PASSWORD, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, WRONG_PASSWORD, wrongLength
+  type AuthError, COMMON_PASSWORD, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, SHOWN_TO_ANOTHER,
+  WRONG_PASSWORD, wrongLength
 } from '../errors.js'
 import { type Texts, filled, timeIn } from './texts.js'
 
 /** Sentences of the plugin that are not those of a code. */
 const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
   [NOT_THIS_ADDRESS, 'not_this_address'], [PASSKEY_REFUSED, 'passkey_refused'], [PASSKEY_EXISTS, 'passkey_exists'],
-  [COMMON_PASSWORD, 'common_password'], [WRONG_PASSWORD, 'wrong_password']
+  [COMMON_PASSWORD, 'common_password'], [WRONG_PASSWORD, 'wrong_password'],
+  [SHOWN_TO_ANOTHER, 'shown_to_another']
 ])
 
 /** Returns the sentence of an error code in a language. */

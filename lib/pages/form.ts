@@ -1,4 +1,4 @@
-import { type Content, type Html, html } from './html.js'
+import { type Content, Html, html } from './html.js'
 import { type Texts, filled } from './texts.js'
 
 /** `primary`: at most one on a page is shown; `danger`: it deletes something. */
@@ -16,6 +16,8 @@ export interface PageForm {
   label?: string
   /** How the button looks; default as the one that a page is for. */
   look?: ButtonLook
+  /** The path of a picture before the words of the button. */
+  icon?: string | undefined
   attributes?: Html
   /** A second button after a word: where it sends the form, without checking the fields. */
   other?: { readonly action: string, readonly submit: string, readonly or: string } | false
@@ -38,12 +40,16 @@ export interface PageField {
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-export function form ({ action, hidden, fields, submit, label, look, attributes, other }: PageForm): Html {
-  return html`<form method="post" action="${action}"${attributes}>
+/** Stands in each form for the field `shown_to`: the page that is sent knows its user. */
+export const SHOWN_TO = new Html('<!--shown_to-->')
+
+export function form ({ action, hidden, fields, submit, label, look, icon, attributes, other }: PageForm): Html {
+  return html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${submit}</button>
+<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${picture(icon)}${
+  submit}</button>
 ${other && html`${separator(other.or)}
 <button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
@@ -52,7 +58,7 @@ ${other && html`${separator(other.or)}
 
 /** Makes a form of one button; `label` is what it does, where the words alone do not say it. */
 export function action (
-  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look'> = {}
+  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look' | 'icon'> = {}
 ): Html {
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
@@ -117,8 +123,10 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
 
 /** Makes a link that looks like a button; `icon` is the path of a picture. */
 export function button (href: string, label: string, look: ButtonLook = 'quiet', icon?: string): Html {
-  return html`<a class="button ${look}" href="${href}">${icon && html`<img src="${icon}" alt="">`}${label}</a>`
+  return html`<a class="button ${look}" href="${href}">${picture(icon)}${label}</a>`
 }
+
+const picture = (path: string | undefined): Content => path && html`<img src="${path}" alt="">`
 
 /** A link to another page; false or null for one that there is not. */
 export type WayOn = readonly [href: string | false | null, label: string]

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Negotiator from 'negotiator'
+import { shownTo } from '../http/shown-to.js'
 import type { Site } from '../http/site.js'
 import { mergedVary } from '../http/vary.js'
+import { SHOWN_TO } from './form.js'
 import { type Content, Html, html } from './html.js'
 import { english } from './languages/en.js'
 import { STYLE } from './style.js'
@@ -94,6 +96,8 @@ export class PageLayout {
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
     const { source } = this.#document(page, this.textsFor(reply.request), messages)
+    const { userId } = reply.request.principal ?? {}
+    const shown = userId && html`<input type="hidden" name="shown_to" value="${shownTo(userId)}">`
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
     // The application may have named other headers.
@@ -101,7 +105,7 @@ export class PageLayout {
     const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
     const policy = this.#policy + ofScript + ofIcons
     reply.headers({ Vary, 'X-Robots-Tag': 'noindex', 'Content-Security-Policy': policy })
-    return reply.type('text/html; charset=utf-8').send(source)
+    return reply.type('text/html; charset=utf-8').send(source.replaceAll(SHOWN_TO.source, html`${shown}`.source))
   }
 
   #document (

@@ -92,7 +92,7 @@ button, .button {
 }
 button.danger, .head .danger { color: var(--auth-danger); border-color: var(--auth-danger) }
 .quiet { margin-block-start: .75rem }
-.button img { block-size: 1.25em; margin-inline-end: .5rem; vertical-align: -.25em }
+:is(button, .button) img { block-size: 1.25em; margin-inline-end: .5rem; vertical-align: -.25em }
 li > form button, .item button, li summary { padding: .25rem .75rem; border-color: var(--auth-line) }
 .qr {
   inline-size: 14rem; max-inline-size: 100%; margin: 1.25rem auto; padding: 1rem;

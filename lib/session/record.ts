@@ -1,7 +1,9 @@
 import type { FastifyRequest, Session } from 'fastify'
+import { digestOf } from '../base/digest.js'
 import { isUserId } from '../base/uuid.js'
 import type { Claims } from '../claims.js'
 import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt } from '../authentication.js'
+import { AuthError } from '../errors.js'
 import type { SessionProofs } from '../schema/sessions.js'
 import type { ListedSession, SessionUser } from '../store/sessions.js'
 import type { AccountStatus } from '../accounts/account.js'
@@ -69,6 +71,17 @@ export function recordIn (session: Session | null | undefined): SessionRecord | 
   // anything.
   const record: unknown = session?.svcAuth
   return isRecord(record) && !isOver(session) ? record : null
+}
+
+/**
+ * Names the session of a signed-in user, so that what was made for it is good in it alone.
+ *
+ * @throws AuthError `unauthenticated` without a user
+ */
+export function sessionBinding ({ session }: Pick<FastifyRequest, 'session'>): string {
+  const record = recordIn(session)
+  if (record === null) throw new AuthError('unauthenticated')
+  return digestOf(`${session.sessionId} ${record.principal.userId} ${record.generation}`)
 }
 
 function isRecord (value: unknown): value is SessionRecord {

@@ -3,11 +3,11 @@ import type { Static } from 'typebox'
 import type { AuthContext } from '../context.js'
 import type { AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
-import { ANY_ORIGIN, isOwnPath, withParameter } from '../http/redirects.js'
+import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from '../http/redirects.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
-import type { Act, Mounting } from './act.js'
+import { type Act, type Mounting, pathOf } from './act.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
@@ -41,6 +41,8 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   hashes?: true | 'current' | 'password'
   /** Whether a failure is reported as that of a sign-in by password. */
   isSignInAttempt?: boolean
+  /** The external provider of the sign-in as whose failure one is reported. */
+  signInAt?: string
   /** Limits that count the request before its body is read; `mail` where mails are sent. */
   limits?: readonly LimitName[]
   /** The limit that counts it by what its body has. */
@@ -71,7 +73,7 @@ export interface FormAnswer {
   /** Query parameters of the page that browsers are redirected to. */
   readonly query?: Readonly<Record<string, string>>
   /** Answers browsers with a page in place of a redirect. */
-  readonly show?: () => FastifyReply
+  readonly show?: () => FastifyReply | Promise<FastifyReply>
 }
 
 export const ACCEPTED: FormAnswer = { status: 202 }
@@ -105,7 +107,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   // Loaded with the forms that have one: it is made of pages.
   const failOnPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
-  const fail = failureOn(auth, failurePages, isSignInAttempt ? 'local' : undefined)
+  const fail = failureOn(auth, failurePages, route.signInAt ?? (isSignInAttempt ? 'local' : undefined))
 
   scope.post(path, {
     schema: schemaOf(route),
@@ -154,19 +156,22 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
   }
 }
 
-function send (
+async function send (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
   { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
-): FastifyReply {
+): Promise<FastifyReply> {
   if (wantsJson(request)) return reply.code(status).send(body)
   const { pages } = auth
   const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
   const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
   keepNotice(auth, request, reply, { target, word })
   if (show !== undefined) return show()
-  const parameters = Object.entries(query)
+  const url = Object.entries(query).reduce((page, [name, value]) => withParameter(page, name, value), target)
+  const path = isOwnPath(url) ? pathnameOf(url) : null
+  const provider = auth.providers.find(({ name }) => path === pathOf(auth, `${name}/login`))
+  if (provider !== undefined) return (await import('./lead-to.js')).leadToProvider(auth, reply, provider.name, url)
   // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
-  return reply.redirect(parameters.reduce((page, [name, value]) => withParameter(page, name, value), target), 303)
+  return reply.redirect(url, 303)
 }
 
 /** The hooks that refuse a form: before its body is read, and by what its body has. */

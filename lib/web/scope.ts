@@ -4,10 +4,12 @@ import formbody from '@fastify/formbody'
 import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from '../context.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import { AuthError, SHOWN_TO_ANOTHER, invalidRequest } from '../errors.js'
 import { corsWarning } from '../http/cors.js'
+import { shownTo } from '../http/shown-to.js'
 import type { Site } from '../http/site.js'
 import { isWithoutSession, warnOfPlainHttp } from '../session/request-cookies.js'
+import { principalOf } from '../session/record.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
 
@@ -83,7 +85,17 @@ export function checkRequests (scope: FastifyInstance, site: Site): void {
     warnOfPlainHttp(request)
   })
   // A request without a body has no fields, so that the schema names the missing ones.
-  scope.addHook('preValidation', async request => { request.body ??= {} })
+  scope.addHook('preValidation', async request => { refuseFormOfAnother(request, request.body ??= {}) })
+}
+
+/** Refuses the form of a page that was shown to another user than the present one. */
+function refuseFormOfAnother (request: FastifyRequest, body: object): void {
+  const { shown_to: shown, token, next, error_next: errorNext }: Record<string, unknown> = { ...body }
+  const present = principalOf(request)
+  if (shown === undefined || present === null || shown === shownTo(present.userId)) return
+  // The page is shown anew without what was typed.
+  request.body = { token, next, error_next: errorNext }
+  throw new AuthError('invalid_state', { message: SHOWN_TO_ANOTHER })
 }
 
 /** Answers paths and methods under the prefix that no route has with 404 and a JSON body. */

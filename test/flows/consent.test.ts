@@ -7,7 +7,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAda, startFactorApp } from '../helpers/factor-app.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
-import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, leaveFor, linkAt, postLogin, signInAt, startAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
 
 const HOUR_MS = 3_600_000
@@ -31,7 +31,8 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
     ...options
   }, {}, app => {
     app.post('/unlink-a', async request => app.auth.unlink(app.auth.user(request).userId, 'a', { except: request }))
-    app.get('/connect', async (_request, reply) => reply.redirect(app.auth.signInUrl('a', { link: true, next: '/calendar', scopes: SCOPES })))
+    app.get('/connect/:provider', async (request, reply) => reply.redirect(
+      app.auth.signInUrl(String(Object(request.params).provider), { link: true, request, next: '/calendar', scopes: SCOPES })))
   })
   const browser = new Browser(app)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
@@ -48,7 +49,8 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
     told,
     signIns,
     mails,
-    consent: () => app.auth.signInUrl('a', { link: true, next: '/calendar', scopes: SCOPES }),
+    /** The path of a consent of the user of a browser, as a route of the application makes it. */
+    consent: async (asked = browser, provider = 'a') => (await asked.get(`/connect/${provider}`)).headers.location ?? '',
     linked: async () => (await app.auth.links(userId)).map(({ provider, subject }) => `${provider} ${subject}`)
   }
 }
@@ -63,7 +65,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
     const links = eventsOf(t, 'link')
     const [before, cookies] = [await principalIn(browser), new Map(browser.cookies)]
 
-    const landing = await browser.get(await leaveFor(browser, consent(), { ...ADA_AT_A, claims: { locale: 'en' } }))
+    const landing = await browser.get(await leaveFor(browser, await consent(), { ...ADA_AT_A, claims: { locale: 'en' } }))
 
     t.equal(landing.headers.location, '/calendar')
     t.strictSame([await principalIn(browser), browser.cookies], [before, cookies], 'the session is the same')
@@ -81,7 +83,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
     const bobId = await userIdIn(bob)
 
     for (const subject of ['bob-1', 'nobody-yet']) {
-      const answer = await browser.get(await leaveFor(browser, consent(), { subject }), AS_SCRIPT)
+      const answer = await browser.get(await leaveFor(browser, await consent(), { subject }), AS_SCRIPT)
 
       t.strictSame([answer.statusCode, answer.json().code], [409, 'already_linked'], subject)
       t.equal(await userIdIn(browser), userId, subject)
@@ -91,12 +93,13 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
   })
 
   t.test(`attack 120: a consent of a user without an identity at the provider is a linking, with ${name}`, async t => {
-    const { app, browser, told, linked, mails } = await withAda(t, options())
-    const url = app.auth.signInUrl('b', { link: true, scopes: SCOPES })
-    t.equal((await browser.get(url, { ...FROM_OWN_PAGE, ...AS_SCRIPT })).json().code, 'reauthenticate', 'after an hour')
+    const { browser, told, consent, linked, mails } = await withAda(t, options())
+    const url = await consent(browser, 'b')
+    t.equal((await postLogin(browser, url)).json().code, 'reauthenticate', 'after an hour')
 
     await browser.post('/auth/local/reauthenticate', { password: ADA.password })
-    t.equal((await browser.get(await leaveFor(browser, url, { subject: 'ada-b' }))).headers.location, '/')
+    t.equal((await postLogin(browser, url)).json().code, 'invalid_state', 'the session has a new id')
+    t.equal((await browser.get(await leaveFor(browser, await consent(browser, 'b'), { subject: 'ada-b' }))).headers.location, '/calendar')
 
     t.strictSame(await linked(), ['a ada-1', 'b ada-b', 'local ada@example.com'])
     t.equal(told.length, 1)
@@ -105,11 +108,11 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
 
   t.test(`attack 120: an identity that was removed meanwhile is not linked again by a consent, with ${name}`, async t => {
     const { browser, told, consent, linked } = await withAda(t, options())
-    const callback = await leaveFor(browser, consent(), ADA_AT_A)
+    const callback = await leaveFor(browser, await consent(), ADA_AT_A)
     await browser.post('/unlink-a')
 
     t.equal((await browser.get(callback, AS_SCRIPT)).json().code, 'invalid_state', 'the session has a new id')
-    t.equal((await browser.get(consent(), { ...FROM_OWN_PAGE, ...AS_SCRIPT })).json().code, 'reauthenticate', 'a linking')
+    t.equal((await postLogin(browser, await consent())).json().code, 'reauthenticate', 'a linking')
     t.strictSame([await linked(), told.length], [['local ada@example.com'], 0])
   })
 }
@@ -117,7 +120,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
 t.test('attack 120: an identity that is removed while onLink runs is not linked again', async t => {
   let remove = async (_userId: string): Promise<unknown> => undefined
   const { app, browser, consent, linked } = await withAda(t, { onLink: async ({ userId }) => { await remove(userId) } })
-  const callback = await leaveFor(browser, consent(), ADA_AT_A)
+  const callback = await leaveFor(browser, await consent(), ADA_AT_A)
   remove = async userId => app.auth.unlink(userId, 'a')
 
   t.equal((await browser.get(callback, AS_SCRIPT)).json().code, 'unauthenticated')
@@ -139,7 +142,7 @@ t.test('attack 23: a consent is finished by the user who started it alone, in th
   for (const [when, move] of Object.entries(ends)) {
     const started = new Browser(app)
     await started.post('/auth/local/login', ADA)
-    const callback = await leaveFor(started, consent(), ADA_AT_A)
+    const callback = await leaveFor(started, await consent(started), ADA_AT_A)
 
     const finishing = await move(started)
     const before = await userIdIn(finishing)
@@ -151,18 +154,27 @@ t.test('attack 23: a consent is finished by the user who started it alone, in th
   t.strictSame([await linked(), told.length], [UNCHANGED, 0])
 })
 
-t.test('attack 22: a consent starts by a click in the application alone', async t => {
-  const { app, browser, consent } = await withAda(t)
-  const foreign: Array<Record<string, string>> = [
-    {}, { 'sec-fetch-site': 'cross-site', referer: 'https://evil.example/' }, { 'sec-fetch-site': 'same-site' }, { 'sec-fetch-site': 'none' },
-    { 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'image' }, { 'sec-fetch-site': 'same-origin', 'sec-purpose': 'prefetch' }
-  ]
-  for (const headers of foreign) {
-    t.equal((await browser.get(consent(), { ...headers, ...AS_SCRIPT })).json().code, 'cross_origin', JSON.stringify(headers))
+t.test('attack 175: the path of a consent is good for its user, in the session that asked, and starts nothing by itself', async t => {
+  const { app, browser, userId, consent, linked } = await withAda(t)
+  const url = await consent()
+  t.match((await browser.get(url)).body, /<form method="post" action="\/auth\/a\/login">/, 'a page with a button')
+  const stranger = new Browser(app)
+  await signInAt(stranger, 'b', { subject: 'bob' })
+  const other = new Browser(app)
+  await other.post('/auth/local/login', ADA)
+  const refused = { 'another user': stranger, 'another session of the user': other, 'a visitor': new Browser(app) }
+  for (const [who, browser] of Object.entries(refused)) {
+    for (const answer of [await browser.get(url, AS_SCRIPT), await postLogin(browser, url)]) {
+      t.equal(answer.json().code, who === 'a visitor' ? 'unauthenticated' : 'invalid_state', who)
+    }
   }
-  const { headers: { location = '' } } = await browser.get('/connect', FROM_OWN_PAGE)
-  t.equal((await browser.get(location, FROM_OWN_PAGE)).statusCode, 302, 'a redirect keeps the page that it began on')
-  t.equal((await new Browser(app).get(consent(), { ...FROM_OWN_PAGE, ...AS_SCRIPT })).json().code, 'unauthenticated')
+  t.equal((await postLogin(browser, url, { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' })).json().code, 'cross_origin')
+  t.throws(() => app.auth.signInUrl('a', { link: true }), { name: 'OptionsError', message: /link: true and request together/ })
+  t.equal((await new Browser(app).get('/connect/a')).statusCode, 401, 'of a visitor none is made')
+
+  await app.auth.signOutEverywhere(userId)
+  t.equal((await postLogin(browser, url)).json().code, 'unauthenticated', 'a session that has ended')
+  t.strictSame(await linked(), UNCHANGED)
 })
 
 t.test('the purpose is signed: a request neither adds nor removes it', async t => {
@@ -170,21 +182,21 @@ t.test('the purpose is signed: a request neither adds nor removes it', async t =
   const signed = new URLSearchParams(app.auth.signInUrl('a', { scopes: SCOPES }).split('?')[1]).get('signed') ?? ''
   const plain = (more: string) => `/auth/a/login?${new URLSearchParams({ signed })}${more}`
 
-  t.equal((await browser.get(plain('&link=true'), { ...FROM_OWN_PAGE, ...AS_SCRIPT })).json().code, 'reauthenticate', 'a plain linking')
-  await browser.get(await leaveFor(browser, `${consent()}&link=false`, { subject: 'bob' }))
+  t.equal((await postLogin(browser, plain('&link=true'))).json().code, 'reauthenticate', 'a plain linking')
+  await browser.get(await leaveFor(browser, `${await consent()}&link=false`, { subject: 'bob' }))
   t.equal(await userIdIn(browser), userId)
 })
 
 t.test('attack 131: consent takes no second factor, but a linking does', async t => {
   const setting = await startFactorApp(t)
-  const { app, browser } = setting
+  const { browser } = setting
   const { userId } = await enrolAda(t, setting)
   t.equal((await linkAt(browser, 'a', ADA_AT_A)).headers.location, '/')
   advanceClock(t, HOUR_MS)
-  const ask = (provider: string) => app.auth.signInUrl(provider, { link: true, scopes: SCOPES })
+  const ask = async (provider: string) => (await browser.get(`/connect/${provider}`)).headers.location ?? ''
 
-  t.equal((await browser.get(await leaveFor(browser, ask('a'), ADA_AT_A))).headers.location, '/')
-  const refused = (await browser.get(ask('b'), { ...FROM_OWN_PAGE, ...AS_SCRIPT })).json()
+  t.equal((await browser.get(await leaveFor(browser, await ask('a'), ADA_AT_A))).headers.location, '/')
+  const refused = (await postLogin(browser, await ask('b'))).json()
 
   t.match(refused, { code: 'reauthenticate', methods: ['recovery', 'totp'] })
   t.equal(await userIdIn(browser), userId)
@@ -197,17 +209,19 @@ t.test('an OpenID provider is asked for the scopes, and the user stays, also whe
     baseUrl: 'https://app.example',
     providers: [idp.provider({ scopes: ['openid'] })],
     onLink: linking => { told.push(linking) }
+  }, {}, app => {
+    app.get('/connect', async (request, reply) => reply.redirect(
+      app.auth.signInUrl('dev', { link: true, request, prompt: 'consent', scopes: ['email'] })))
   })
   const browser = new Browser(app)
   const visit = async (url: string) => {
-    const { headers: { location = '' } } = await browser.get(url, FROM_OWN_PAGE)
-    const { pathname, search } = await idp.authorize(location)
+    const { pathname, search } = await idp.authorize(await startAt(browser, url))
     return browser.get(pathname + search, AS_SCRIPT)
   }
   await visit(app.auth.signInUrl('dev', { scopes: [] }))
   const userId = await userIdIn(browser)
   advanceClock(t, HOUR_MS / 2)
-  const url = app.auth.signInUrl('dev', { link: true, prompt: 'consent', scopes: ['email'] })
+  const url = (await browser.get('/connect')).headers.location ?? ''
 
   t.equal((await visit(url)).headers.location, '/')
   t.strictSame(told.map(({ userId, tokens: { scope } }) => [userId, scope]), [[userId, 'openid email']])

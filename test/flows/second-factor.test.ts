@@ -9,7 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAda, nextCode, startFactorApp, waitAt } from '../helpers/factor-app.js'
 import { ADA, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
-import { type AdmittedUser, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { leaveFor, linkAt, postLogin, signInAt, type AdmittedUser } from '../helpers/own-provider.js'
 
 const MINUTE_MS = 60_000
 
@@ -173,7 +173,7 @@ t.test('attack 87: a sign-in that waits can only be finished or left', async t =
     const answer = await browser.post(`/auth/local/${path}`, body)
     t.match([answer.statusCode, answer.json().code], [401, 'unauthenticated'], path)
   }
-  const link = await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin', accept: 'application/json' })
+  const link = await postLogin(browser, '/auth/a/login?link=true')
   t.equal(link.json().code, 'unauthenticated')
   t.equal((await made.app.auth.factors(userId)).length, 2)
 })

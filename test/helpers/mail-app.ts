@@ -39,6 +39,8 @@ export async function startMailApp (
     app.get('/recent', { preHandler: app.auth.requireRecent({ within: 600 }) }, async () => 'recent')
     app.get('/bearer', { preHandler: app.auth.requireBearer }, async () => 'bearer')
     app.get('/authentication', async request => request.authentication)
+    app.get('/connect/:provider', async (request, reply) => reply.redirect(
+      app.auth.signInUrl(String(Object(request.params).provider), { link: true, request, scopes: ['calendar'] })))
   })
   return { app, mails, browser: new Browser(app) }
 }
@@ -68,6 +70,6 @@ export function formsOn (page: string): Array<{ action: string, fields: Record<s
     fields: Object.fromEntries(Array.from(
       form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g),
       ([, name = '', value = '']) => [name, value]
-    ))
+    ).filter(([name]) => name !== 'shown_to'))
   }))
 }

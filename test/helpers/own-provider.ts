@@ -36,12 +36,30 @@ export function identityOf ({ subject, email, emailVerified = email !== undefine
 /** What a click on a link of the application's pages sends. */
 export const FROM_OWN_PAGE = { 'sec-fetch-site': 'same-origin', referer: 'https://app.example/account' }
 
+/** Asks a login route by a form, as a script of a page does: the query of `login` goes in its body. */
+export async function postLogin (browser: Browser, login: string, headers: Record<string, string> = FROM_OWN_PAGE): Promise<LightMyRequestResponse> {
+  const { pathname, searchParams } = new URL(login, 'https://app.example')
+  return browser.post(pathname, Object.fromEntries(searchParams), { ...headers, accept: 'application/json' })
+}
+
+/** Starts what a login route is asked for, a sign-in by its link and all else by a form; the URL at the provider. */
+export async function startAt (browser: Browser, login: string, headers: Record<string, string> = FROM_OWN_PAGE): Promise<string> {
+  const link = await browser.get(login, headers)
+  const isPage = link.statusCode !== 302 || !URL.canParse(link.headers.location ?? '')
+  const form = isPage ? await postLogin(browser, login, headers) : null
+  const url: unknown = form === null ? link.headers.location : form.json().url
+  if (typeof url !== 'string') throw new Error(`${login} answered ${form?.statusCode} ${form?.body}`)
+  return url
+}
+
 /** Goes to a login route; the URL with which the person comes back. */
 export async function leaveFor (browser: Browser, login: string, person: AdmittedUser, headers: Record<string, string> = FROM_OWN_PAGE): Promise<string> {
-  const { statusCode, headers: { location = '' } } = await browser.get(login, headers)
-  if (statusCode !== 302 || !location.startsWith('https://')) throw new Error(`${login} answered ${statusCode} ${location}`)
-  const callback = login.replace(/\/login.*/, '/callback')
-  return `${callback}?${new URLSearchParams({ state: new URL(location).searchParams.get('state') ?? '', code: JSON.stringify(identityOf(person)) })}`
+  return callbackOf(await startAt(browser, login, headers), person, login.replace(/\/login.*/, '/callback'))
+}
+
+/** The path with which a person comes back from a URL at a provider. */
+export function callbackOf (url: string, person: AdmittedUser, callback = `/auth/${new URL(url).hostname.split('.', 1).join()}/callback`): string {
+  return `${callback}?${new URLSearchParams({ state: new URL(url).searchParams.get('state') ?? '', code: JSON.stringify(identityOf(person)) })}`
 }
 
 /** Goes to a provider and comes back as this person. */

@@ -26,19 +26,18 @@ export class Visitor {
 
   /** Goes to a provider and returns the path of the callback. */
   async leaveFor (provider: string, person: AdmittedUser): Promise<string> {
-    return this.#leaveBy(`/auth/${provider}/login`, person)
+    return this.#callbackOf(provider, person, (await this.get(`/auth/${provider}/login`)).location)
   }
 
   /** Goes to a provider to add an identity to the account, and returns the path of the callback. */
   async leaveToLink (provider: string, person: AdmittedUser): Promise<string> {
-    return this.#leaveBy(`/auth/${provider}/login?link=true`, person, { 'sec-fetch-site': 'same-origin' })
+    const { body: { url = '' } } = await this.post(`/auth/${provider}/login`, { link: 'true' })
+    return this.#callbackOf(provider, person, url)
   }
 
-  async #leaveBy (login: string, person: AdmittedUser, headers?: Record<string, string>): Promise<string> {
-    const { location } = await this.get(login, headers)
-    const state = new URL(location).searchParams.get('state') ?? ''
-    const callback = login.replace(/\/login.*/, '/callback')
-    return `${callback}?${new URLSearchParams({ state, code: JSON.stringify(identityOf(person)) })}`
+  #callbackOf (provider: string, person: AdmittedUser, url: string): string {
+    const state = new URL(url).searchParams.get('state') ?? ''
+    return `/auth/${provider}/callback?${new URLSearchParams({ state, code: JSON.stringify(identityOf(person)) })}`
   }
 
   async userId (): Promise<string | undefined> {
@@ -61,5 +60,5 @@ export class Visitor {
 export interface Answer {
   status: number
   location: string
-  body: { code?: string, userId?: string, cart?: string | null, principal?: { userId: string } | null }
+  body: { code?: string, url?: string, userId?: string, cart?: string | null, principal?: { userId: string } | null }
 }

@@ -8,7 +8,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
-import { OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, callbackOf, leaveFor, signInAt } from '../helpers/own-provider.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { type Reader, readerOf } from './page.js'
 
@@ -109,10 +109,11 @@ t.test('what is said is kept in a cookie for the pages alone, ten minutes at mos
 })
 
 t.test('a provider that was added is said, and a sign-in at a provider is not', async t => {
-  const { open, browser } = await start(t)
+  const { open, send, browser } = await start(t)
   await browser.post('/auth/local/register', ADA)
-  const add = (await open(ACCOUNT)).links.find(link => link.startsWith('/auth/a/login')) ?? ''
-  const linked = await open(await leaveFor(browser, add, { subject: 'ada-at-a' }, { 'sec-fetch-site': 'same-origin' }))
+  const leaving = await send((await open(ACCOUNT)).formOf('/auth/a/login'))
+  t.match(leaving, { title: en.signIn.withProvider.replace('{provider}', 'A'), notice: null })
+  const linked = await open(callbackOf(leaving.links[0] ?? '', { subject: 'ada-at-a' }))
   t.match(linked, { url: ACCOUNT, notice: en.common.saved })
 
   const callback = await leaveFor(browser, `/auth/a/login?next=${ACCOUNT}&done=saved`, { subject: 'ada-at-a' })

@@ -93,9 +93,11 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
 
   t.strictSame(operations.map(([route, { operationId, responses }]) => [route, operationId, Object.keys(responses).join(' ')]), [
     ['get /.well-known/change-password', 'authChangePasswordPage', '302 4XX 5XX'],
-    ['get /auth/first/login', 'authFirstLogin', '302 400 401 403 429 502 503 4XX 5XX'],
+    ['get /auth/first/login', 'authFirstLogin', '200 302 400 401 403 429 502 503 4XX 5XX'],
+    ['post /auth/first/login', 'authFirstStart', '200 303 400 401 403 429 502 503 4XX 5XX'],
     ['get /auth/first/callback', 'authFirstCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
-    ['get /auth/my-second/login', 'authMySecondLogin', '302 400 401 403 429 502 503 4XX 5XX'],
+    ['get /auth/my-second/login', 'authMySecondLogin', '200 302 400 401 403 429 502 503 4XX 5XX'],
+    ['post /auth/my-second/login', 'authMySecondStart', '200 303 400 401 403 429 502 503 4XX 5XX'],
     ['get /auth/my-second/callback', 'authMySecondCallback', '302 400 401 403 409 429 502 503 4XX 5XX'],
     ['post /auth/local/register', 'authLocalRegister', '201 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/login', 'authLocalLogin', '200 303 400 401 403 429 503 4XX 5XX'],
@@ -135,7 +137,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
   t.strictSame(
     bodies,
     [
-      'local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'local/forgot-password',
+      'first/login', 'my-second/login', 'local/register', 'local/login', 'local/reauthenticate', 'local/verify-token', 'local/forgot-password',
       'local/reset-password', 'local/verify-email', 'local/change-password', 'local/set-password', 'local/change-email',
       'local/change-email/confirm', 'local/delete-account', 'logout', 'local/revoke',
       'local/sessions/end'
@@ -207,6 +209,7 @@ t.test('routes say what they ask for, once the application declares the security
     'get /auth/session': [{}, { session: [] }],
     'post /auth/logout': [{}, { session: [] }],
     'get /auth/first/login': [{}, { session: [] }],
+    'post /auth/first/login': [{}, { session: [] }],
     'get /auth/first/callback': [{ session: [] }],
     'post /auth/local/reauthenticate': [{ session: [] }],
     'post /auth/local/verify-email': [{}, { session: [] }],
@@ -278,7 +281,7 @@ t.test('an application leaves the routes out by their tag', async t => {
 t.test('in Swagger 2.0 the routes are documented without security', async t => {
   const operations = operationsOf(documentOf(await startDocumented(t, { swagger: { info: INFO } })))
 
-  t.equal(operations.length, 27)
+  t.equal(operations.length, 29)
   t.ok(operations.every(([, { security = [] }]) => security.length === 0))
 })
 
@@ -313,7 +316,9 @@ t.test('what the document says is what the routes do', async t => {
     if (untold.length > 0) return `${statusCode} has ${untold}`
     if (answer.headers !== undefined && 'Location' in answer.headers && headers.location === undefined) return `${statusCode} has no Location`
     if (answer.content === undefined) return body === '' ? null : `${statusCode} has a body`
-    if ('text/html' in answer.content) return headers['content-type'] === 'text/html; charset=utf-8' ? null : 'is no page'
+    const isJson = headers['content-type']?.toString().startsWith('application/json') === true
+    const isPage = 'text/html' in answer.content && !(isJson && 'application/json' in answer.content)
+    if (isPage) return headers['content-type'] === 'text/html; charset=utf-8' ? null : 'is no page'
     if (headers['content-type'] !== 'application/json; charset=utf-8') return `${statusCode} has no JSON`
     const sent: unknown = JSON.parse(body)
     if (!ajv.validate(schemaAt('paths', path, method, 'responses', status, 'content', 'application/json', 'schema'), sent)) return ajv.errorsText()
@@ -375,6 +380,12 @@ t.test('what the document says is what the routes do', async t => {
     ['get /auth/own/login', 302, () => somebody().get('/auth/own/login?next=/welcome')],
     ['get /auth/own/login', 401, () => somebody().get('/auth/own/login?link=true', { ...json, 'sec-fetch-site': 'same-origin' })],
     ['get /auth/own/login', 400, () => somebody().get('/auth/own/login?link=maybe', json)],
+    ['get /auth/own/login', 200, () => ada.get('/auth/own/login?link=true')],
+    ['post /auth/own/login', 200, () => somebody().post('/auth/own/login', {})],
+    ['post /auth/own/login', 200, () => somebody().submit('/auth/own/login', { next: '/welcome' })],
+    ['post /auth/own/login', 401, () => somebody().post('/auth/own/login', { link: 'true' })],
+    ['post /auth/own/login', 400, () => ada.post('/auth/own/login', { reauthenticate: 'true' })],
+    ['post /auth/away/login', 503, () => somebody().post('/auth/away/login', {})],
     ['get /auth/away/login', 503, () => somebody().get('/auth/away/login', json)],
     ['get /auth/away/login', 302, () => somebody().get('/auth/away/login', { accept: 'text/html', referer: BASE_URL })],
     ['get /auth/own/callback', 302, () => signInAt(somebody(), 'own', { subject: 'grace' })],

@@ -9,7 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { holdAnswers } from '../helpers/holding-store.js'
-import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { leaveFor, postLogin, signInAt } from '../helpers/own-provider.js'
 import { SOME_SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { ADA, editRecord, rowsOf, sessionIdOf, startTwoApps, stored, openSession } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
@@ -258,7 +258,7 @@ for (const [kind, keep] of SOME_SHARED_SESSIONS) {
 
       const callback = await at(other, earlier).get(link, { accept: 'application/json' })
       t.equal(callback.json().code, 'unauthenticated', 'a linking that was started before')
-      const start = await at(other, earlier).get('/auth/a/login?link=true', { ...FROM_OWN_PAGE, accept: 'application/json' })
+      const start = await postLogin(at(other, earlier), '/auth/a/login?link=true')
       t.equal(start.json().code, 'unauthenticated', 'a linking that is started now')
       t.equal((await withToken(other, '/api', token)).statusCode, 401, 'a token')
       t.equal((await at(one, earlier).post('/auth/local/token')).statusCode, 401, 'the token route')

@@ -279,11 +279,13 @@ t.test('attack 38: the cookie goes with no form of another site, to no script, o
 
 const CACHED_NOWHERE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' }
 
-/** Every route, with what it answers to somebody who succeeds and to those who do not. */
+/** Every route (attack 22: a linking too), with what it answers to somebody who succeeds and to those who do not. */
 const ANSWERS: ReadonlyArray<readonly [what: string, status: number, send: (browser: Browser) => Promise<LightMyRequestResponse>]> = [
   ['GET login', 302, browser => browser.get('/auth/a/login')],
   ['GET login, of the wrong form', 400, browser => browser.get('/auth/a/login?next=a&next=b')],
-  ['GET login, a link from elsewhere', 403, browser => browser.get('/auth/a/login?link=true')],
+  ['GET login, for what needs a user', 401, browser => browser.get('/auth/a/login?link=true', { accept: 'application/json' })],
+  ['POST login', 200, browser => browser.post('/auth/a/login', {})],
+  ['POST login, a form from elsewhere', 403, browser => browser.post('/auth/a/login', {}, { 'sec-fetch-site': 'cross-site' })],
   [
     'GET login, on the page that it came from',
     302,
@@ -389,7 +391,7 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
 t.test('over plain http a browser that hides the page it comes from is refused, and told what to set', async t => {
   const app = await startApp(t, { local: localProvider(), baseUrl: 'http://app.test', providers: [new OwnProvider('a')] })
   const hidden = await app.inject({ method: 'POST', url: '/auth/local/revoke', headers: { origin: 'null' } })
-  const link = await app.inject({ url: '/auth/a/login?link=true', headers: { accept: 'text/html' } })
+  const link = await app.inject({ method: 'POST', url: '/auth/a/login', headers: { origin: 'null' }, payload: { link: 'true' } })
 
   for (const response of [hidden, link]) {
     t.match(

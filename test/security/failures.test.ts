@@ -14,7 +14,7 @@ import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock, hastenTime } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
-import { FROM_OWN_PAGE, OwnProvider, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, leaveFor, postLogin, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { startProxy } from '../helpers/tcp-proxy.js'
@@ -101,7 +101,7 @@ const STORE_REQUESTS: Record<string, { status: number, send: (target: Target) =>
   'a sign-in': { status: 200, send: ({ app }) => new Browser(app).post('/auth/local/login', ADA) },
   'a sign-in with a wrong password': { status: 401, send: ({ app }) => new Browser(app).post('/auth/local/login', { ...ADA, password: 'wrong horse' }) },
   'a sign-in at a provider': { status: 302, send: ({ app }) => comeBack(new Browser(app)) },
-  'a start of linking': { status: 302, send: ({ ada }) => ada.get('/auth/mine/login?link=true', { ...FROM_OWN_PAGE, ...AS_SCRIPT }) },
+  'a start of linking': { status: 200, send: ({ ada }) => postLogin(ada, '/auth/mine/login?link=true') },
   'a token to be issued': { status: 200, send: ({ ada }) => ada.post('/auth/local/token') },
   'a token to be verified': { status: 200, send: ({ app, token }) => new Browser(app).post('/auth/local/verify-token', { token }) },
   'the guard of users': { status: 200, send: ({ ada }) => ada.get('/users', AS_SCRIPT) },

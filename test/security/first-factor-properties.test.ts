@@ -15,7 +15,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt } from '../helpers/factor-app.js'
 import { type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
-import { type AdmittedUser, OwnProvider, identityOf, leaveFor } from '../helpers/own-provider.js'
+import { OwnProvider, type AdmittedUser, callbackOf, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
 import { holds } from '../helpers/properties.js'
 import { addAt, newDevice } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -79,11 +79,8 @@ const STEPS = {
     await browser.get(await leaveFor(browser, '/auth/b/login', { subject: `mallory at ${email}`, email }))
   },
   async 'link an identity' ({ browser }: Attack) {
-    const { statusCode, headers } = await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin' })
-    const state = statusCode === 302 && URL.parse(String(headers.location))?.searchParams.get('state')
-    if (!state) return
-    const code = JSON.stringify(identityOf({ subject: 'mallory', email: MALLORY }))
-    await browser.get(`/auth/b/callback?${new URLSearchParams({ state, code })}`)
+    const { url } = (await postLogin(browser, '/auth/b/login?link=true')).json()
+    if (url !== undefined) await browser.get(callbackOf(url, { subject: 'mallory', email: MALLORY }))
   },
   async 'unlink' ({ browser, choice }: Attack) {
     await browser.post('/auth/pages/unlink', { provider: one(['a', 'local', 'b'], choice) })
@@ -124,10 +121,8 @@ const STEPS = {
     const password = one(passwords, choice)
     if (password !== undefined && choice % 2 === 0) return browser.post('/auth/local/reauthenticate', { password })
     if (!powers.includes('provider')) return
-    const { headers } = await browser.get('/auth/a/login?reauthenticate=true', { 'sec-fetch-site': 'same-origin' })
-    const state = URL.parse(String(headers.location))?.searchParams.get('state')
-    const code = JSON.stringify(identityOf({ subject: 'ada-a', email: MALLORY }))
-    if (state) await browser.get(`/auth/a/callback?${new URLSearchParams({ state, code })}`)
+    const { url } = (await postLogin(browser, '/auth/a/login?reauthenticate=true')).json()
+    if (url !== undefined) await browser.get(callbackOf(url, { subject: 'ada-a', email: MALLORY }))
   },
   async 'set up an app' ({ browser, codes, choice }: Attack) {
     const begun: LightMyRequestResponse = await browser.post('/auth/local/totp/enroll', choice % 2 === 0 ? { lost: true } : {})
@@ -186,9 +181,7 @@ async function registerWithLink (browser: Browser, made: MailApp): Promise<void>
   await browser.post('/auth/local/verify-email', { token })
   await browser.post('/auth/local/change-email', { email: PRESENT, current: PASSWORD })
   await browser.post('/auth/local/change-email/confirm', { token: (await made.mails.next('change-email')).token })
-  const { headers } = await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })
-  const state = new URL(String(headers.location)).searchParams.get('state') ?? ''
-  await browser.get(`/auth/a/callback?${new URLSearchParams({ state, code: JSON.stringify(identityOf({ subject: 'ada-a', email: PRESENT })) })}`)
+  await linkAt(browser, 'a', { subject: 'ada-a', email: PRESENT })
 }
 
 async function stateOf ({ app }: MailApp, userId: string): Promise<object> {

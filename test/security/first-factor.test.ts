@@ -11,7 +11,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { DATA_SECRET, enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
-import { type AdmittedUser, leaveFor, linkAt } from '../helpers/own-provider.js'
+import { type AdmittedUser, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
 import { addAt, newDevice, optionsAt, proveBy, signInBy } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
@@ -334,7 +334,7 @@ t.test('attack 131: a user with an app changes their account by a factor, and no
     const answer = await browser.post(`/auth/local/${path}`, body)
     t.match([answer.statusCode, answer.json()], [403, { code: 'reauthenticate', methods: ['recovery', 'totp'] }], path)
   }
-  const linking = await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin', accept: 'application/json' })
+  const linking = await postLogin(browser, '/auth/b/login?link=true')
   t.strictSame(answerOf(linking), [403, 'reauthenticate'])
   t.strictSame(await accountOf(made, userId), before)
 
@@ -348,12 +348,10 @@ t.test('attack 131: a linking that was begun before the user had a factor needs 
   const made = await start(t, { required: () => isRequired })
   await confirmedAda(t, made)
   const browser = await thief(made)
-  const begun = await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin' })
-  const state = new URL(String(begun.headers.location)).searchParams.get('state') ?? ''
+  const callback = await leaveFor(browser, '/auth/b/login?link=true', { subject: 'mallory' })
   t.equal((await addAt(made.browser, newDevice())).statusCode, 201)
   isRequired = true
-  const code = JSON.stringify({ subject: 'mallory', claims: { sub: 'mallory' }, emailVerified: false })
-  const answer = await browser.get(`/auth/b/callback?${new URLSearchParams({ state, code })}`, { accept: 'application/json' })
+  const answer = await browser.get(callback, { accept: 'application/json' })
   t.match([answer.statusCode, answer.json()], [403, { code: 'reauthenticate', methods: ['passkey'] }])
   t.equal(await made.app.auth.findUser({ provider: 'b', subject: 'mallory' }), null)
 })

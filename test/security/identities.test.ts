@@ -4,7 +4,7 @@ import type { LinkingPolicy } from '../../lib/hooks.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { FROM_OWN_PAGE, OwnProvider, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, OwnProvider, callbackOf, leaveFor, linkAt, postLogin, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -182,7 +182,7 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
     })
 
-    t.test('attack 22: only a click on a page of the application starts linking', async t => {
+    t.test('attack 175: no link and no redirect starts a linking, whatever page it is on: a form of the application does', async t => {
       const ways: Record<string, Record<string, string>> = {
         'an image elsewhere': { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
         'an image that a user posted here': {
@@ -216,38 +216,28 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       await browser.post('/auth/local/register', { email: 'ada@example.com', password: 'correct horse' })
       const before = await principalIn(browser)
 
-      for (const [way, headers] of Object.entries(ways)) {
-        for (const accept of ['application/json', 'text/html,*/*;q=0.8']) {
-          const { statusCode, headers: { location }, body } = await browser.get('/auth/own/login?link=true&next=/account', { accept, ...headers })
-          if (statusCode === 302) t.match(location, /^\/([^/].*)?\?error=cross_origin$/, way)
-          else t.match({ statusCode, body }, { statusCode: 403, body: /cross_origin/ }, way)
-        }
+      for (const [way, headers] of Object.entries({ ...ways, 'an own page': FROM_OWN_PAGE })) {
+        const shown = await browser.get('/auth/own/login?link=true&next=/account', { accept: 'text/html', ...headers })
+        const { statusCode, headers: { location = '/' }, body } = shown
+        if (statusCode === 200) t.match(body, /<p>[^<]*Own[^<]*ada@example.com[^<]*<\/p>/, `${way}: a page names provider and account`)
+        else t.match(statusCode === 302 ? location : String(statusCode), /^(403|\/([^/].*)?\?error=cross_origin)$/, way)
+        const asked = await browser.get('/auth/own/login?link=true', { ...headers, accept: 'application/json' })
+        t.ok([400, 403].includes(asked.statusCode), way)
       }
-      for (const method of ['POST', 'HEAD'] as const) {
-        t.equal(
-          (await browser.send({ method, url: '/auth/own/login?link=true', headers: FROM_OWN_PAGE })).statusCode,
-          404,
-          method
-        )
-      }
+      const posts = [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, { origin: 'https://evil.example' }, { origin: 'null' }]
+      for (const headers of posts) t.equal((await postLogin(browser, '/auth/own/login?link=true', headers)).statusCode, 403, JSON.stringify(headers))
+      t.equal((await browser.send({ method: 'HEAD', url: '/auth/own/login?link=true', headers: FROM_OWN_PAGE })).statusCode, 404)
 
       if (sessions instanceof SlowSessionStore) t.notOk([...sessions.entries.keys()].some(id => id.includes('pending')), 'nothing is under way')
       t.strictSame(await principalIn(browser), before)
       t.strictSame(await waysIn(await memberIn(browser)), ['local ada@example.com'])
-      const clicks: Record<string, Record<string, string>> = {
-        'in a browser that sends no Referer': { 'sec-fetch-site': 'same-origin' },
-        'in an old browser': { referer: `${BASE_URL}/account` },
-        'in an old browser, which accepts pages': { referer: `${BASE_URL}/account`, accept: 'text/html,*/*;q=0.8' },
-        'as a navigation': { ...FROM_OWN_PAGE, 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
-      }
-      for (const [where, headers] of Object.entries(clicks)) {
-        t.match((await browser.get('/auth/own/login?link=true', headers)).headers.location, /^https:\/\/own\.example\//, `a click does ${where}`)
-      }
+      const page = await browser.submit('/auth/own/login?link=false', { link: 'true' }, FROM_OWN_PAGE)
+      t.match(page, { statusCode: 200, body: /http-equiv="refresh" content="0; url=https:\/\/own.example/ }, 'a page that opens the provider')
       t.equal((await linkAt(browser, 'own', { subject: 'ada-1' })).headers.location, '/', 'a click does')
       t.strictSame(await waysIn(await memberIn(browser)), ['local ada@example.com', 'own ada-1'])
     })
 
-    t.test('attack 22: another value of link, or a redirect of the plugin, links nothing', async t => {
+    t.test('attack 175: another value of link, link in the query of a form, or a redirect of the plugin, links nothing', async t => {
       const { app, waysIn } = await start(t, { sessions: createSessionStore() })
       const ada = { email: 'ada@example.com', password: 'correct horse' }
       const browser = new Browser(app)
@@ -263,6 +253,13 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
           t.match(await browser.get(`/auth/own/login?${spelling}`, { ...headers, ...JSON_CLIENT }), { statusCode: 400, body: /invalid_request/ }, spelling)
         }
       }
+      for (const link of ['1', 'TRUE', 'yes', 'on', '', 'true ', ['true', 'true'], true, 1, null]) {
+        t.equal((await browser.post('/auth/own/login', { link }, FROM_OWN_PAGE)).statusCode, 400, JSON.stringify(link))
+      }
+      const plain = new Browser(app, browser.cookies)
+      const { url } = (await plain.post('/auth/own/login?link=true&reauthenticate=true', { next: '/' }, FROM_OWN_PAGE)).json()
+      await plain.get(callbackOf(url, { subject: 'by the query of a form' }))
+      t.not(await memberIn(plain), userId, 'it is a plain sign-in')
       for (const spelling of ['link=false', 'link[]=true', 'link[0]=true', 'Link=true', 'LINK=true', '%20link=true', 'link%00=true']) {
         const other = new Browser(app, browser.cookies)
         await other.get(await leaveFor(other, `/auth/own/login?${spelling}`, { subject: `by ${encodeURIComponent(spelling)}` }))
@@ -271,35 +268,19 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       }
 
       for (const target of [
-        '/auth/own/login?link=true',
-        '/auth/own/login?x=1&link=true',
-        '/auth/own/login;link=true',
-        '/AUTH/own/%6cogin/?%6Cink=true',
+        '/auth/own/login?link=true', '/auth/own/login?x=1&link=true', '/auth/own/login;link=true', '/AUTH/own/%6cogin/?%6Cink=true',
+        '/auth/own/login?a=%0A&link=true', '/auth/own/login?a=%09&reauthenticate=true', '/auth/own/login?a=%250A&link=true',
         `${BASE_URL}/auth/own/login?link=true`
       ]) {
         const jar = new Browser(app)
-        t.equal((await jar.submit('/auth/local/login', { ...ada, next: target })).headers.location, '/', `next at the login: ${target}`)
-        t.equal((await jar.submit('/auth/local/login', { ...ada, password: 'wrong', error_next: target })).statusCode, 401, `error_next: ${target}`)
-        t.equal(
-          (await jar.submit(
-            '/auth/local/login',
-            { ...ada, password: 'wrong' },
-            { referer: new URL(target, BASE_URL).href }
-          )).statusCode,
-          401,
-          `Referer: ${target}`
-        )
-        t.equal(
-          (await jar.get(await leaveFor(
-            jar,
-            `/auth/own/login?next=${encodeURIComponent(target)}`,
-            ATTACKER
-          ))).headers.location,
-          '/',
-          `next at a provider: ${target}`
-        )
-        t.equal((await jar.submit('/auth/local/revoke', { next: target })).headers.location, '/', `next at the sign-out: ${target}`)
+        const led = await jar.submit('/auth/local/login', { ...ada, next: target })
+        const there = led.headers.location ?? /content="0; url=([^"]+)"/.exec(led.body)?.[1]?.replaceAll('&#38;', '&').replaceAll('&#39;', "'")
+        const { pathname, search } = new URL(target, BASE_URL)
+        t.equal(there, pathname + search, `next at the login: ${target}`)
+        const landing = await jar.get(pathname + search, { accept: 'text/html', 'sec-fetch-site': 'same-origin' })
+        t.notOk(landing.headers.location?.startsWith('https://own.example'), `and it starts nothing: ${target}`)
       }
+      t.strictSame(await waysIn(userId), ['local ada@example.com'])
     })
 
     t.test('attack 23: linking is finished by no user but the one who started it', async t => {

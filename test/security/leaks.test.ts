@@ -14,7 +14,7 @@ import { drops, html, json } from '../fakes/lies.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { FROM_OWN_PAGE, OwnProvider, leaveFor } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, OwnProvider, leaveFor, startAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
 import { isThorough } from '../helpers/thorough.js'
@@ -139,9 +139,11 @@ class Witness extends Browser {
     const { secrets, sessions } = this.#watched
     const answer = await super.send(options)
     const { 'set-cookie': _cookie, ...headers } = answer.headers
-    const isStart = /\/(fake|mine)\/login/.test(String(options.url)) && headers.location?.startsWith('http') === true
+    const isForm = options.method === 'POST' && answer.statusCode === 200
+    const url = isForm ? Object(answer.json()).url : headers.location
+    const isStart = /\/(fake|mine)\/login/.test(String(options.url)) && URL.canParse(url ?? '')
     const isToken = String(options.url).endsWith('/auth/local/token') && answer.statusCode === 200
-    const state = isStart ? new URL(String(headers.location)).searchParams.get('state') : null
+    const state = isStart ? new URL(url).searchParams.get('state') : null
     if (state !== null) secrets.set(`a state (${state.slice(0, 8)})`, state)
     if (isToken) secrets.set(`a token (${secrets.size})`, answer.json().token)
     else if (!isStart) this.seen.push(`${answer.statusCode} ${JSON.stringify(headers)} ${answer.body}`)
@@ -166,8 +168,7 @@ class Witness extends Browser {
   /** The URL with which the browser would come back. */
   async leave (query = '', changes: Record<string, string | null> = {}): Promise<string> {
     const { fake, secrets } = this.#watched
-    const { headers: { location = '' } } = await this.get(`/auth/fake/login${query}`, FROM_OWN_PAGE)
-    const callback = fake.consent(location, changes)
+    const callback = fake.consent(await startAt(this, `/auth/fake/login${query}`), changes)
     const code = new URL(callback, BASE_URL).searchParams.get('code')
     if (code !== null) secrets.set(`a code (${code.slice(0, 8)})`, code)
     return callback

@@ -6,7 +6,7 @@ import { type Mailbox, mailbox } from '../../lib/testing.js'
 import { localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, leaveFor, postLogin, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { ADA, GRACE, startTwoApps } from '../helpers/shared-apps.js'
 
@@ -54,12 +54,12 @@ for (const [kind, createSessions] of SOME_SESSION_STORES) {
       const stolen = new Browser(app, browser.cookies)
       advanceClock(t, 11 * MINUTE_MS)
 
-      const answer = await stolen.get(LINK, AS_SCRIPT)
+      const answer = await postLogin(stolen, LINK)
       const { message, ...body } = answer.json()
 
       t.strictSame(body, { statusCode: 403, code: 'reauthenticate', error: 'Forbidden', methods: ['password'] })
       t.type(message, 'string')
-      t.equal((await stolen.get(LINK, AS_PAGE)).headers.location, '/account?error=reauthenticate')
+      t.equal((await stolen.submit('/auth/a/login', { link: 'true' }, AS_PAGE)).headers.location, '/account?error=reauthenticate')
       t.strictSame(await linked(), ['local'])
       const thief = new Browser(app)
       await signInAt(thief, 'a', THIEF)
@@ -133,14 +133,18 @@ t.test('attack 120: browsers go to the page for reauthentication, then the ident
   advanceClock(t, 2 * MINUTE_MS)
   const { referer: _, ...withoutPage } = AS_PAGE
 
-  const answers = [await browser.get(LINK, AS_PAGE), await browser.get(LINK, withoutPage), await browser.get(late, { accept: 'text/html' })]
+  const answers = [
+    await browser.submit('/auth/a/login', { link: 'true' }, AS_PAGE),
+    await browser.submit('/auth/a/login', { link: 'true' }, withoutPage),
+    await browser.get(late, { accept: 'text/html' })
+  ]
 
   t.strictSame(answers.map(({ statusCode, headers }) => [statusCode, headers.location]), [
-    [302, '/confirm?from=link&next=%2Faccount'],
-    [302, '/confirm?from=link'],
+    [303, '/confirm?from=link&next=%2Faccount'],
+    [303, '/confirm?from=link'],
     [302, '/confirm?from=link&next=%2Faccount']
   ])
-  t.equal((await browser.get(LINK, AS_SCRIPT)).statusCode, 403, 'a script gets the answer')
+  t.equal((await postLogin(browser, LINK)).statusCode, 403, 'a script gets the answer')
   t.equal((await browser.get('/auth/a/callback?state=unknown', AS_PAGE)).headers.location, '/account?error=invalid_state')
   await browser.post('/auth/local/reauthenticate', { password: ADA.password })
   const landing = await browser.get(await leaveFor(browser, LINK, { subject: 'ada' }, FROM_PAGE))

@@ -213,7 +213,7 @@ t.test('attack 99: a page after the sign-out is one of this application', async 
   const app = await start(providerOf(fake), { trustedOrigins: ['https://front.example'] })
   const pages: Array<[next: string | undefined, page: string]> = [
     ['/bye?to=1', '/bye?to=1'], ['https://front.example/bye', 'https://front.example/bye'], ['//evil.example', '/'],
-    ['https://evil.example/', '/'], ['/\\evil.example', '/'], ['javascript:alert(1)', '/'], ['/auth/fake/login?link=true', '/'],
+    ['https://evil.example/', '/'], ['/\\evil.example', '/'], ['javascript:alert(1)', '/'], ['/auth/fake/login?link=true', '/auth/fake/login?link=true'],
     [undefined, '/']
   ]
   for (const [next, page] of pages) {

@@ -14,7 +14,7 @@ import { selfSigned } from '../helpers/certificate.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { listen } from '../helpers/loopback.js'
-import { OwnProvider, identityOf, leaveFor, linkAt, signInAt } from '../helpers/own-provider.js'
+import { OwnProvider, identityOf, leaveFor, linkAt, postLogin, signInAt } from '../helpers/own-provider.js'
 import { type Kept, SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { sessionIdOf, stored } from '../helpers/shared-apps.js'
 
@@ -300,7 +300,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       // A database removes the sessions with the user.
       const code = store instanceof SqlAuthStore ? 'invalid_state' : 'unauthenticated'
       t.match((await browser.get(linking)).json(), { code })
-      t.match((await browser.get('/auth/b/login?link=true', { 'sec-fetch-site': 'same-origin' })).json(), { code: 'unauthenticated' })
+      t.match((await postLogin(browser, '/auth/b/login?link=true')).json(), { code: 'unauthenticated' })
       t.equal((await browser.post('/auth/local/login', ADA)).json().code, 'invalid')
       t.equal(await app.auth.findUser({ provider: 'b', subject: 'ada-at-b' }), null)
     })

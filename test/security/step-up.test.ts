@@ -9,7 +9,7 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { holdAnswers } from '../helpers/holding-store.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
-import { FROM_OWN_PAGE, leaveFor, signInAt } from '../helpers/own-provider.js'
+import { FROM_OWN_PAGE, leaveFor, postLogin, signInAt, startAt } from '../helpers/own-provider.js'
 import { SOME_SHARED_SESSIONS } from '../helpers/session-stores.js'
 import { ADA, GRACE, type Shared, editRecord, sessionIdOf, startTwoApps } from '../helpers/shared-apps.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
@@ -375,22 +375,23 @@ t.test('attack 83: a provider that proves no time is not asked', async t => {
   const browser = new Browser(app)
   await browser.post('/auth/local/register', ADA)
 
-  const answer = await browser.get('/auth/a/login?reauthenticate=true', AS_SCRIPT)
+  const answer = await postLogin(browser, '/auth/a/login?reauthenticate=true')
 
   t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'])
 })
 
-t.test('attack 83: only a click of the signed-in user in the application starts a reauthentication', async t => {
+t.test('attack 175: only a form of the signed-in user in the application starts a reauthentication', async t => {
   const fake = await startFakeOpenIdProvider(t)
   const [app] = await startTwoApps(t, { providers: [fake.provider()] })
   const browser = new Browser(app)
-  const start = async (headers: Record<string, string>) => browser.get('/auth/fake/login?reauthenticate=true', headers)
-  t.equal((await start(AS_SCRIPT)).json().code, 'unauthenticated')
+  const start = async (headers?: Record<string, string>) => postLogin(browser, '/auth/fake/login?reauthenticate=true', headers)
+  t.equal((await start()).json().code, 'unauthenticated')
   await browser.post('/auth/local/register', ADA)
 
-  t.equal((await start({ ...AS_SCRIPT, 'sec-fetch-site': 'cross-site' })).json().code, 'cross_origin')
-  t.equal((await start({ accept: 'application/json' })).json().code, 'cross_origin')
-  t.equal((await start(AS_SCRIPT)).statusCode, 302)
+  t.equal((await start({ 'sec-fetch-site': 'cross-site' })).json().code, 'cross_origin')
+  t.equal((await browser.get('/auth/fake/login?reauthenticate=true', AS_SCRIPT)).json().code, 'invalid_request')
+  t.match((await browser.get('/auth/fake/login?reauthenticate=true')).body, /Sign in again as ada@example.com/)
+  t.equal((await start()).statusCode, 200)
 })
 
 t.test('attack 83: an auth_time that is absent, old, in the future or not a number proves nothing', async t => {
@@ -403,7 +404,7 @@ t.test('attack 83: an auth_time that is absent, old, in the future or not a numb
   const seconds = Math.floor(Date.now() / 1000)
   const id = sessionIdOf(browser)
   const prove = async () => {
-    const { headers: { location = '' } } = await browser.get('/auth/fake/login?reauthenticate=true', FROM_PAGE)
+    const location = await startAt(browser, '/auth/fake/login?reauthenticate=true', FROM_PAGE)
     const { searchParams } = new URL(location)
     t.strictSame([searchParams.get('prompt'), searchParams.get('max_age')], ['login', '0'])
     return browser.get(fake.consent(location), { accept: 'application/json' })
@@ -426,7 +427,7 @@ t.test('attack 83: a user reauthenticates at oidc-provider', async t => {
   const [app] = await startTwoApps(t, { providers: [idp.provider()] })
   const browser = new Browser(app)
   const goTo = async (url: string) => {
-    const { headers: { location = '' } } = await browser.get(url, FROM_PAGE)
+    const location = await startAt(browser, url, FROM_PAGE)
     const { pathname, search } = await idp.authorize(location)
     return [new URL(location), await browser.get(pathname + search)] as const
   }

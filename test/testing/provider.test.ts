@@ -103,8 +103,8 @@ t.test('a signed-in user links the identity of the provider', async t => {
   const headers = { ...await signedIn(app, { provider: 'github' }), accept: 'text/html', 'sec-fetch-site': 'same-origin' }
   const { userId } = (await app.inject({ url: '/me', headers })).json().principal
 
-  const { headers: { location } } = await app.inject({ url: '/auth/google/login?link=true', headers })
-  const { pathname, search } = google.authorize(String(location))
+  const start = await app.inject({ method: 'POST', url: '/auth/google/login', headers: { ...headers, accept: 'application/json' }, payload: { link: 'true' } })
+  const { pathname, search } = google.authorize(start.json().url)
   await app.inject({ url: pathname + search, headers })
 
   t.strictSame((await app.auth.links(userId)).map(({ provider, subject }) => [provider, subject]), [['github', userId], ['google', '1']])

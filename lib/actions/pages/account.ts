@@ -11,7 +11,8 @@ import { dateIn, filled } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, type View, page, redirected } from '../../web/page.js'
-import { hasIcons, nameOf, pathOfPage, providerLabel, providerLinks, signInPath, textIn } from './parts.js'
+import { providerLabel } from '../../web/provider-labels.js'
+import { hasIcons, nameOf, pathOfPage, providerButtons, signInPath, textIn } from './parts.js'
 
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
@@ -137,7 +138,7 @@ function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }
     title: account.methodsTitle,
     state: html`${names.map(labelOf).join(', ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
     content: (!isOnly || others.length > 0) &&
-      [html`<ul>${items}</ul>`, providerLinks(auth, account.add, others, { ...hidden, link: 'true' })]
+      [html`<ul>${items}</ul>`, providerButtons(auth, account.add, others, { ...hidden, done: null, link: 'true' })]
   })
 }
 

@@ -6,7 +6,7 @@ import { passkeyForm } from '../../pages/passkey-form.js'
 import { filled } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
-import { hasIcons, nameOf, providerLinks, signInPath } from './parts.js'
+import { hasIcons, nameOf, providerButtons, signInPath } from './parts.js'
 import { leaveForm } from './totp.js'
 
 export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
@@ -38,7 +38,7 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
           !needsFactor && methods.includes('mail') &&
             action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
           passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
-          providerLinks(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
+          providerButtons(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
         ]
       ),
       leaveForm(auth, texts, signIn)

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../context.js'
 import { withQuery } from '../../http/redirects.js'
-import { button } from '../../pages/form.js'
+import { action, button } from '../../pages/form.js'
 import type { Html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
-import type { ExternalProvider } from '../../providers/provider.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
+import { providerLabel } from '../../web/provider-labels.js'
 
 /** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
@@ -21,17 +21,6 @@ export function signInPath (auth: AuthContext, request: FastifyRequest, next: st
   return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
 }
 
-/** Names that the first letter in upper case does not make. */
-const LABELS: ReadonlyMap<string, string> = new Map([
-  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
-])
-
-/** Returns how users call a provider, which this process need not have. */
-export function providerLabel (auth: AuthContext, name: string): string {
-  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
-  return providerOf(auth, name)?.label ?? LABELS.get(name) ?? words.join(' ')
-}
-
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
 export function providerLinks (
   auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
@@ -41,7 +30,23 @@ export function providerLinks (
       withQuery(pathOf(auth, `${name}/login`), query),
       filled(text, { provider: providerLabel(auth, name) }),
       'quiet',
-      providerOf(auth, name)?.icon
+      iconOf(auth, name)
+    ))
+}
+
+/**
+ * Makes the buttons that begin a linking or a reauthentication at a provider, which a link must
+ * not: a redirect would do the same without the user.
+ */
+export function providerButtons (
+  auth: AuthContext, text: string, names: readonly string[], hidden: Readonly<Record<string, string | null>>
+): Html[] {
+  return names.map(name =>
+    action(
+      pathOf(auth, `${name}/login`),
+      hidden,
+      filled(text, { provider: providerLabel(auth, name) }),
+      { look: 'quiet', icon: iconOf(auth, name) }
     ))
 }
 
@@ -49,8 +54,8 @@ export function hasIcons ({ providers }: AuthContext): boolean {
   return providers.some(({ icon }) => icon !== undefined)
 }
 
-function providerOf ({ providers }: AuthContext, name: string): ExternalProvider | undefined {
-  return providers.find(provider => provider.name === name)
+function iconOf ({ providers }: AuthContext, name: string): string | undefined {
+  return providers.find(provider => provider.name === name)?.icon
 }
 
 export function nameOf ({ userId, claims: { name, email } }: Principal): string {

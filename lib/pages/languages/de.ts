@@ -81,6 +81,8 @@ export const de: Texts = {
     remove: 'Entfernen',
     removeMethod: '{provider} entfernen',
     add: '{provider} hinzufügen',
+    addText: 'Danach können Sie sich als {user} auch mit {provider} anmelden.',
+    consentText: '{provider} fragt Sie, worauf diese Anwendung für Sie ({user}) zugreifen darf.',
     devicesTitle: 'Geräte',
     signedIn: 'Angemeldet: {count}',
     thisDevice: 'dieses Gerät',
@@ -174,6 +176,7 @@ export const de: Texts = {
       'Vielleicht wurde er aus dem Konto entfernt. Versuchen Sie es auf anderem Weg.',
     unknown_passkey: 'Dieser Passkey gehört zu keinem Konto mehr. Melden Sie sich auf anderem Weg an.',
     passkey_exists: 'Auf diesem Gerät haben Sie schon einen Passkey.',
+    shown_to_another: 'Diese Seite war für ein anderes Konto geöffnet. Es wurde nichts geändert.',
     weak_password: 'Dieses Passwort ist zu kurz oder zu lang. Wählen Sie ein anderes.',
     common_password: 'Dieses Passwort ist eines der häufigsten oder enthält ein gängiges Wort, Ihre E-Mail-Adresse ' +
       'oder den Namen dieser Anwendung. Wählen Sie ein anderes.',

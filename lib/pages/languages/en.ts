@@ -79,6 +79,8 @@ export const english = {
     remove: 'Remove',
     removeMethod: 'Remove {provider}',
     add: 'Add {provider}',
+    addText: 'Once it is added, you can also sign in with {provider} as {user}.',
+    consentText: '{provider} will ask what this application may access for you, {user}.',
     devicesTitle: 'Devices',
     signedIn: 'Signed in: {count}',
     thisDevice: 'this device',
@@ -169,6 +171,7 @@ export const english = {
     passkey_refused: 'This passkey wasn’t accepted. It may have been removed from the account. Try another way.',
     unknown_passkey: 'This passkey no longer belongs to an account. Sign in another way.',
     passkey_exists: 'You already have a passkey on this device.',
+    shown_to_another: 'This page was open for another account. Nothing was changed.',
     weak_password: 'This password is too short or too long. Choose another one.',
     common_password: 'This password is among the most used, or contains a common word, your e-mail address or the ' +
       'name of this application. Choose another one.',

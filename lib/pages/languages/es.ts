@@ -80,6 +80,8 @@ export const es: Texts = {
     remove: 'Quitar',
     removeMethod: 'Quitar {provider}',
     add: 'Añadir {provider}',
+    addText: 'Después podrás iniciar sesión como {user} también con {provider}.',
+    consentText: '{provider} te preguntará a qué puede acceder esta aplicación en tu nombre ({user}).',
     devicesTitle: 'Dispositivos',
     signedIn: 'Sesiones abiertas: {count}',
     thisDevice: 'este dispositivo',
@@ -171,6 +173,7 @@ export const es: Texts = {
       'Puede que se haya eliminado de la cuenta. Prueba de otra forma.',
     unknown_passkey: 'Esta llave de acceso ya no pertenece a ninguna cuenta. Inicia sesión de otra forma.',
     passkey_exists: 'Ya tienes una llave de acceso en este dispositivo.',
+    shown_to_another: 'Esta página estaba abierta para otra cuenta. No se ha cambiado nada.',
     weak_password: 'Esta contraseña es demasiado corta o demasiado larga. Elige otra.',
     common_password: 'Esta contraseña es una de las más usadas o contiene una palabra común, tu correo electrónico ' +
       'o el nombre de esta aplicación. Elige otra.',

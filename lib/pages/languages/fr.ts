@@ -81,6 +81,8 @@ export const fr: Texts = {
     remove: 'Supprimer',
     removeMethod: 'Supprimer {provider}',
     add: 'Ajouter {provider}',
+    addText: 'Vous pourrez ensuite vous connecter en tant que {user} avec {provider} aussi.',
+    consentText: '{provider} vous demandera à quoi cette application peut accéder pour vous ({user}).',
     devicesTitle: 'Appareils',
     signedIn: 'Connectés : {count}',
     thisDevice: 'cet appareil',
@@ -175,6 +177,7 @@ export const fr: Texts = {
       'Elle a peut-être été supprimée du compte. Essayez autrement.',
     unknown_passkey: 'Cette clé d’accès n’appartient plus à aucun compte. Connectez-vous autrement.',
     passkey_exists: 'Vous avez déjà une clé d’accès sur cet appareil.',
+    shown_to_another: 'Cette page était ouverte pour un autre compte. Rien n’a été modifié.',
     weak_password: 'Ce mot de passe est trop court ou trop long. Choisissez-en un autre.',
     common_password: 'Ce mot de passe est parmi les plus utilisés, ou contient un mot courant, votre adresse ' +
       'e-mail ou le nom de cette application. Choisissez-en un autre.',
