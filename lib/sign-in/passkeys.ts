@@ -9,7 +9,8 @@ import { current } from '../current-user/current.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from '../factors/passkey-ceremonies.js'
 import { keyOf, takeEntry } from '../session/pending-steps.js'
-import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
+import { useOwner } from '../session/several-cookies.js'
+import { CHALLENGE, DAY_MS, type EntryKey } from '../store/one-time-entries.js'
 import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
@@ -74,7 +75,9 @@ export async function takeChallenge (
   if (response === null) throw new AuthError('invalid_request')
   const { challenge } = response
   if (challenge === null) throw new AuthError('invalid_state')
-  const made = await takeEntry<Challenge>(request, keyOf(request.session.sessionId, CHALLENGE, challenge))
+  const keyIn = (sessionId: string): EntryKey => keyOf(sessionId, CHALLENGE, challenge)
+  await useOwner(request, keyIn)
+  const made = await takeEntry<Challenge>(request, keyIn(request.session.sessionId))
   if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
     throw new AuthError('invalid_state')
   }
