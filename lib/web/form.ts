@@ -217,4 +217,6 @@ function schemaOf ({
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
-const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, sendTo () {}, notice () {}, skip () {} }
+const NO_MAILS: Outbox = {
+  refuseWhenFull () {}, admits: async () => false, link () {}, code () {}, sendTo () {}, notice () {}, skip () {}
+}
