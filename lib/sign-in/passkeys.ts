@@ -1,6 +1,6 @@
 /** How a passkey authenticates its user. */
 import type { FastifyRequest } from 'fastify'
-import type { Factor, User } from '../accounts/account.js'
+import { type Factor, type User, isBlocked } from '../accounts/account.js'
 import { changeOf } from '../accounts/factors.js'
 import { audit, noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
@@ -116,6 +116,7 @@ export async function usePasskey (
   if (used === null || user === null || factor === null) {
     throw unknown ?? new AuthError('invalid', { message: PASSKEY_REFUSED })
   }
+  if (isBlocked(user)) throw new AuthError('blocked')
   const proof = { method: 'passkey', at: Date.now() } as const
   const { id, counter, usedAt, data } = used
   const isNoted = counter === factor.counter && data.backedUp === factor.data.backedUp &&
