@@ -149,7 +149,8 @@ export interface AuditedProvider extends AuditOrigin {
 export interface AuditOrigin {
   /**
    * The id of the user who was signed in, or was by the end of a sign-in; or what the application
-   * has named (see {@link Cause}). Absent where no user was signed in, as for a link in a mail.
+   * has named (see {@link Cause}). Absent where no user was signed in, as for a link in a mail, and
+   * behind a token of another server.
    */
   actor?: string
   /** Fastify's `request.id`. */
@@ -206,9 +207,22 @@ export function sourceOf<Source extends AuditSource> (
   return { log: request.log, actor, ...withoutUndefined({ id, ip, headers }) }
 }
 
+/** The tokens of this application's own issuer: a subject of another server is no user of it. */
+const ownTokens = new WeakSet<object>()
+
+export function noteOwnToken<Token extends object> (token: Token): Token {
+  ownTokens.add(token)
+  return token
+}
+
+export function isOwnToken (token: object): boolean {
+  return ownTokens.has(token)
+}
+
 /** As behind guards, the user of a token comes before the one of a session. */
 function actorOf ({ actor, token, principal }: AuditSource): string | undefined {
-  return actor ?? token?.sub ?? principal?.userId
+  if (actor !== undefined || token == null) return actor ?? principal?.userId
+  return isOwnToken(token) ? token.sub : undefined
 }
 
 /** Writes an event to the log and publishes it. */

@@ -85,6 +85,22 @@ t.test('the first sign-in of an identity registers a user, an e-mail or a wish l
   t.equal(published.length, 8)
 })
 
+t.test('the actor of a link by e-mail is the user of the account, although another user was signed in', async t => {
+  const { app, browser, published } = await audited(t)
+  const grace = await app.auth.createUser({ email: 'grace@example.com', emailVerified: true })
+  await browser.post('/auth/local/register', ADA)
+  published.splice(0)
+
+  await signInAt(browser, 'b', { subject: '2', email: 'grace@example.com' })
+
+  const { userId } = grace
+  t.match(published, [
+    ['link', { userId, provider: 'b', by: 'email', actor: userId, ip: '127.0.0.1', requestId: /^req-/ }],
+    ['sign-in', { userId, provider: 'b', actor: userId }]
+  ])
+  t.equal(published.length, 2)
+})
+
 t.test('every failure publishes its provider, its code and its route', async t => {
   const { browser, published, logged } = await audited(t)
   await browser.post('/auth/local/login', ADA)

@@ -627,14 +627,37 @@ async function run (name: string, settings: Record<string, string> = {}): Promis
   return output
 }
 
-t.test('a table of the audit events says who did what', async t => {
-  const { keepAudit } = await load('audit-table.ts')
-  const sql = postgres(await emptyDatabase(t), { max: 1, onnotice: () => {} })
-  t.teardown(() => sql.end())
+t.test('a table of the audit events says who did what, with each client that the page names', async t => {
+  const { TABLE, byPg, byPostgres, bySqlite, keepAudit } = await load('audit-table.ts')
   const failures: unknown[] = []
-  await keepAudit(sql, (error: unknown) => { failures.push(error) })
+  const failed = (error: unknown): void => { failures.push(error) }
+  type Ask = (query: string, parameters?: string[]) => Promise<Array<Record<string, unknown>>>
+  const clients: Record<string, Ask> = {}
+  const add = async (name: string, insert: unknown, create: unknown, ask: Ask): Promise<void> => {
+    await create
+    keepAudit(insert, failed)
+    clients[name] = ask
+  }
+  // One connection each, so that what is asked comes after what was inserted.
+  const connect = async (): Promise<postgres.Sql> => {
+    const sql = postgres(await emptyDatabase(t), { max: 1, onnotice: () => {} })
+    t.teardown(() => sql.end())
+    return sql
+  }
+  const asking = (sql: postgres.Sql): Ask => async (query, parameters) => (await sql.unsafe(query, parameters)).map(row => ({ ...row }))
+  const [sql, db] = [await connect(), drizzle({ client: await connect() })]
+  await add('postgres', byPostgres(sql), sql.unsafe(TABLE), asking(sql))
+  await add('Drizzle on postgres', byPostgres(db.$client), db.$client.unsafe(TABLE), asking(db.$client))
+  const pool = new pg.Pool({ connectionString: await emptyDatabase(t), max: 1 })
+  t.teardown(() => pool.end())
+  await add('pg', byPg(pool), pool.query(TABLE), async (query, parameters) => (await pool.query(query, parameters)).rows)
+  const database = new Sqlite(':memory:')
+  t.teardown(() => database.close())
+  await add('better-sqlite3', bySqlite(database), database.exec(TABLE), async query => database.prepare<[], Record<string, unknown>>(query).all())
+
   const app = await start({ store: new MemoryAuthStore(), local: localProvider() }, app => {
-    app.post<{ Params: { userId: string } }>('/block/:userId', async request => app.auth.block(request.params.userId, { request }))
+    app.post<{ Params: { userId: string } }>('/block/:userId', async request =>
+      app.auth.block(request.params.userId, { request, until: new Date('2100-01-01') }))
   })
   const admin = new Browser(app)
   const register = async (browser: Browser, email: string): Promise<string> =>
@@ -645,12 +668,23 @@ t.test('a table of the audit events says who did what', async t => {
   await admin.post(`/block/${userId}`)
 
   const page = (await Documentation.read()).pages.get('docs/audit.md')
-  const [blocks = '', failed = '', acts = ''] = page?.blocks('sql').join('').split(';') ?? []
-  const ask = async (query: string, id: string) => (await sql.unsafe(query, [id])).map(row => ({ ...row }))
-  t.match(await ask(blocks, userId), [{ actor: adminId, ip: '127.0.0.1' }])
-  t.match(await ask(failed, userId), [{ code: 'invalid', ip: '127.0.0.1' }])
-  t.match((await ask(acts, adminId)).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }])
+  const [blocks = '', failedSignIns = '', acts = ''] = page?.blocks('sql').join('').split(';') ?? []
+  for (const [name, ask] of Object.entries(clients)) {
+    const events = await ask('select event, details from audit order by at')
+    t.equal(events.length, 7, name)
+    const { details } = events.find(({ event }) => event === 'block') ?? {}
+    t.match(typeof details === 'string' ? JSON.parse(details) : details, { ip: '127.0.0.1', until: '2100-01-01T00:00:00.000Z' }, name)
+    const ip = await ask("select details ->> 'ip' as ip, count(*) > 1 as many from audit where at is not null group by 1")
+    t.match(ip, [{ ip: '127.0.0.1' }], name)
+    if (name === 'better-sqlite3') continue
+    t.match(await ask(blocks, [userId]), [{ actor: adminId, ip: '127.0.0.1' }], name)
+    t.match(await ask(failedSignIns, [userId]), [{ code: 'invalid', ip: '127.0.0.1' }], name)
+    t.match((await ask(acts, [adminId])).slice(-2), [{ event: 'block', user_id: userId }, { event: 'revoke', user_id: userId }], name)
+  }
   t.strictSame(failures, [])
+  database.exec('drop table audit')
+  await admin.post(`/block/${userId}`)
+  t.match(failures, [/no such table/, /no such table/], 'what cannot be written is told, and the process goes on')
 })
 
 t.test('the secret of an authenticator app is decrypted for another system, for its row and with its data secret alone', async t => {

@@ -12,8 +12,8 @@ import {
 import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
-  type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
-  newAccount, refreshIdentity, removeLink, signIn
+  type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
+  enterIdentity, newAccount, refreshIdentity, removeLink, signIn
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 import { withSearchKeys } from './search-keys.js'
@@ -185,11 +185,14 @@ export class Accounts {
   /**
    * Removes a link, which vouches for the e-mail no longer: see {@link Authorization.unlink}.
    *
+   * @param canSignIn whether the user could still sign in with what is left
    * @throws AuthError `unknown_user`, `last_link`; `unauthenticated` when the user has another
    *   generation
    */
-  async removeLink (userId: string, provider: string, generation?: number): Promise<Link[]> {
-    return this.#change({ userId }, removeLink(provider, generation, Date.now()))
+  async removeLink (
+    userId: string, provider: string, generation?: number, canSignIn: CanSignIn = () => true
+  ): Promise<Link[]> {
+    return this.#change({ userId }, removeLink(provider, generation, canSignIn, Date.now()))
   }
 
   /**
@@ -234,10 +237,10 @@ export class Accounts {
   /**
    * Changes a user. A name that was set here stays: no sign-in changes it any more.
    *
-   * @throws AuthError `unknown_user`
+   * @throws AuthError `unknown_user`; `unauthenticated` when the user has another generation
    */
-  async changeUser (userId: string, change: UserChange): Promise<User> {
-    return this.#change({ userId }, changeUser(change, Date.now()))
+  async changeUser (userId: string, change: UserChange, generation?: number): Promise<User> {
+    return this.#change({ userId }, changeUser(change, generation, Date.now()))
   }
 
   /**

@@ -46,9 +46,12 @@ export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   }
 }
 
-export function changeUser ({ name, blocked, endSessions }: UserChange, now: number): Rule<User> {
+export function changeUser (
+  { name, blocked, endSessions }: UserChange, generation: number | undefined, now: number
+): Rule<User> {
   return found => {
     let account = requireAccount(found)
+    if (!isAtGeneration(account, generation)) throw new AuthError('unauthenticated')
     if (name !== undefined) account = withName(account, name)
     if (blocked !== undefined) account = withBlock(account, blocked)
     if (endSessions) account = withSessionsEnded(account, now)

@@ -7,6 +7,9 @@ import {
 import type { Rule } from './auth-store.js'
 import { CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, withVouching } from './emails.js'
 
+/** Whether a user with these links, of whom there is one at least, could sign in. */
+export type CanSignIn = (user: User, links: ReadonlyArray<Pick<Link, 'provider'>>) => boolean
+
 /** What a sign-in reports about a subject at a provider. */
 export interface LinkedIdentity extends Subject {
   /** The identity claims, which replace the claims of the link. */
@@ -115,8 +118,9 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
   }
 }
 
-/** Never removes the last link. `removePasskey` keeps a passkey that alone signs in. */
-export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
+export function removeLink (
+  provider: string, generation: number | undefined, canSignIn: CanSignIn, now: number
+): Rule<Link[]> {
   return found => {
     const account = requireAccount(found)
     if (!isAtGeneration(account, generation)) throw new AuthError('unauthenticated')
@@ -125,6 +129,7 @@ export function removeLink (provider: string, generation: number | undefined, no
     if (links.length === account.links.length) return { result: linksOf(account) }
     const passwordHash = provider === 'local' ? null : account.passwordHash
     const left = withSessionsEnded(withVouching({ ...account, links, passwordHash }, provider, false), now)
+    if (!canSignIn(userOf(left), links)) throw new AuthError('last_link')
     return { result: linksOf(left), account: left }
   }
 }

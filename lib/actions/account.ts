@@ -3,6 +3,7 @@ import { announceRevoke } from '../channel.js'
 import { checkedName } from '../claims.js'
 import { hasMails } from '../context.js'
 import { current, refreshPrincipal } from '../current-user/current.js'
+import { canSignIn } from '../current-user/methods.js'
 import { recent, recentByPassword } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
@@ -23,6 +24,8 @@ export const deleteAccount = form({
 }, async (auth, form) => {
   const { request, reply } = form
   const { user: { userId }, record: { generation } } = await recentByPassword(auth, form, form.fields.current)
+  // Again, because passwords may wait for some time: what the hook does is not undone.
+  await current(auth, request)
   await callHook(() => auth.onDelete?.({ request, userId }))
   if (!await auth.accounts.deleteUser(userId, generation)) throw new AuthError('unauthenticated')
   audit('deletion', { userId }, request)
@@ -39,8 +42,8 @@ export const rename = form({
   required: ['name'],
   refuses: ['unauthenticated']
 }, async (auth, { request, fields: { name } }) => {
-  const { user: { userId } } = await current(auth, request)
-  await auth.accounts.changeUser(userId, { name: checkedName(name) })
+  const { user: { userId, generation } } = await current(auth, request)
+  await auth.accounts.changeUser(userId, { name: checkedName(name) }, generation)
   audit('name', { userId }, request)
   await refreshPrincipal(auth, request)
 })
@@ -58,7 +61,7 @@ export const removeMethod = form({
   if (!links.some(link => link.provider === provider)) {
     throw new AuthError('not_found', { message: 'The user has no such sign-in method.' })
   }
-  await auth.accounts.removeLink(userId, provider, generation)
+  await auth.accounts.removeLink(userId, provider, generation, (...left) => canSignIn(auth, ...left))
   audit('unlink', { userId, provider }, request)
   await endOtherSessions(auth, request, userId)
 })

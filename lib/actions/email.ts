@@ -122,6 +122,7 @@ export const verifyEmail = form({
   },
   answers: { 202: accepted, 204: done },
   refuses: ['invalid_token', 'invalid_email', 'unauthenticated', 'invalid', 'user_in_use'],
+  hashes: 'password',
   bodyLimit: 'mailOrCode',
   linkPage: {
     kind: 'verify-email',

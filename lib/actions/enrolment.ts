@@ -13,7 +13,7 @@ import { AuthError } from '../errors.js'
 import { newMailCode, normalCode } from '../factors/codes.js'
 import { isEqual } from '../secrets.js'
 import { renewSession, updateRecord } from '../session/lifecycle.js'
-import { attemptEntry, findEntry, putEntry } from '../session/pending-steps.js'
+import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending-steps.js'
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
@@ -138,8 +138,10 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
 export async function sendMailCode (auth: AuthContext, { request, outbox }: FactorForm, user: User): Promise<void> {
   outbox.refuseWhenFull()
+  const { userId, email } = user
+  if (!await outbox.admits({ kind: 'enrolment', to: String(email), userId })) return outbox.skip('enrolment', 'limit')
   const code = newMailCode()
-  await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, user.userId) })
+  await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, userId) })
   outbox.code('enrolment', code, user)
 }
 
@@ -150,7 +152,9 @@ export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
 export async function assertMailCode (
   auth: AuthContext, request: FastifyRequest, userId: string, mailCode = ''
 ): Promise<void> {
-  const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS)
+  // The last attempt takes the code: one without attempts does not count as mailed.
+  const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS - 1) ??
+    await takeEntry<{ code: string }>(request, MAIL_CODE)
   if (mailed === null) throw new AuthError('invalid_state')
   const { text } = await sealerOf(auth).open(mailed.code, userId)
   if (!isEqual(text, normalCode(mailCode))) {

@@ -32,8 +32,6 @@ export interface PendingMailSignIn extends ProvenMailbox {
   readonly id: string
   /** A keyed digest of the code; of no code where none was sent. */
   readonly code: string
-  /** Milliseconds since 1970. */
-  readonly askedAt: number
   readonly remember: boolean
   readonly next: string | null
 }
@@ -50,7 +48,8 @@ const entriesOfProcess = new MemoryEntries()
 
 /**
  * Sends a link and a code to an address, with an account or, where users may register, without. The
- * session remembers the request in any case, so that the answer and its time tell nothing.
+ * session remembers the request in any case, so that the answer and its time tell nothing; beyond
+ * the limit, which counts each address, none.
  */
 export const requestMail = form({
   path: '/local/mail-login',
@@ -69,9 +68,8 @@ export const requestMail = form({
   const mailer = needed(auth.mailer, 'sendMail')
   outbox.refuseWhenFull()
   const page = withQuery(auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login'), { next })
-  const last = await findEntry<PendingMailSignIn>(request, MAIL_SIGN_IN)
-  // The mailbox gets no other mail yet, so the last one stays good.
-  if (last?.email === email && last.askedAt > Date.now() - mailer.interval) {
+  // For each address alike, and first: the mail before stays good.
+  if (!await outbox.admits({ kind: 'sign-in', to: email })) {
     outbox.skip('sign-in', 'limit')
     return { ...ACCEPTED, page }
   }
@@ -85,7 +83,6 @@ export const requestMail = form({
     user: user && { userId: user.userId, generation: user.generation },
     // Where no code is sent, that of a text that is no code.
     code: digestsOf(auth, id, code ?? randomUUID())[0],
-    askedAt: Date.now(),
     remember: isChecked(fields.remember),
     next
   }

@@ -1,12 +1,12 @@
 /** What users do with passkeys. It is loaded only with an option of factors. */
 import type { FastifyRequest } from 'fastify'
-import type { User } from '../accounts/account.js'
-import { changeOf, withoutFactors } from '../accounts/factors.js'
+import { type User, userOf } from '../accounts/account.js'
+import { changeOf, withFactors, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
 import { type AuthContext, hasPasskeys, needed } from '../context.js'
 import { currentPrincipal } from '../current-user/current.js'
-import { canSignInByMail } from '../current-user/methods.js'
+import { canSignIn } from '../current-user/methods.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
 import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
@@ -103,6 +103,7 @@ export const registerPasskey = form({
   const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const isSilent = response.ceremony === 'create'
+  if (isSilent) assertWithoutFactor(user)
   const passkey = await needed(auth.factors.passkeys, 'passkeys')
     .verifyRegistration(response, { challenge: response.challenge, name, isSilent })
   await addFactor(auth, form, enrolling, {
@@ -197,14 +198,11 @@ export const removePasskey = form({
   if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
-  await changeFactors(auth, request, record, (factors, { links }) => {
-    const passkeys = passkeysIn(factors)
-    if (!passkeys.some(factor => factor.id === id)) throw noPasskey()
-    // A user whom the application alone can sign in would be left without a sign-in method.
-    const hasOther = passkeys.length > 1 || canSignInByMail(auth, user) ||
-      links.some(({ provider }) => provider !== 'application')
-    if (!hasOther) throw new AuthError('last_link')
-    return withoutFactors(factors, factor => factor.id === id)
+  await changeFactors(auth, request, record, (factors, account) => {
+    if (!passkeysIn(factors).some(factor => factor.id === id)) throw noPasskey()
+    const left = withoutFactors(factors, factor => factor.id === id)
+    if (!canSignIn(auth, userOf(withFactors(account, left)), account.links)) throw new AuthError('last_link')
+    return left
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   form.outbox.notice('factor-removed', user)
@@ -248,6 +246,7 @@ async function begun (
     throw new AuthError('invalid_state')
   }
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  if (isSilent) assertWithoutFactor(user)
   // One that was sent stays good, so that the user can begin a second time.
   if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
@@ -266,6 +265,11 @@ async function spendMailAttempt (
 ): Promise<void> {
   await countAttempt(auth, form, { userId, generation })
   await assertMailCode(auth, form.request, userId, mailCode)
+}
+
+/** Another factor is added by a user who is there. */
+function assertWithoutFactor ({ factors }: User): void {
+  if (factors !== undefined) throw new AuthError('invalid_state')
 }
 
 function noPasskey (): AuthError {

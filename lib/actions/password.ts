@@ -10,7 +10,7 @@ import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
 import { type Act, pathOf } from '../web/act.js'
-import { type Form, form, signedInAs } from '../web/form.js'
+import { type HashingForm, form, signedInAs } from '../web/form.js'
 import {
   NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword
 } from '../web/password-forms.js'
@@ -131,7 +131,7 @@ export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, log
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
   { accounts }: AuthContext,
-  { request, fields: { password }, passwords }: Form<{ password: string }>,
+  { request, fields: { password }, passwords }: HashingForm<{ password: string }>,
   { user: { userId }, passwordHash }: Credential
 ): Promise<void> {
   try {
@@ -148,7 +148,7 @@ async function rehash (
  */
 async function replacePassword (
   auth: AuthContext,
-  { request, fields: { password }, passwords, outbox }: Form<{ password: string }>,
+  { request, fields: { password }, passwords, outbox }: HashingForm<{ password: string }>,
   { user, record: { generation } }: CurrentUser,
   { email, current }: { email: string, current: string | null }
 ): Promise<boolean> {

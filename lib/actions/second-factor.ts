@@ -57,7 +57,8 @@ export const reauthenticate = form({
   user: 'signed-in',
   fields: { password, code: factorCode, response: passkeyResponse },
   answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
-  refuses: ['invalid_state', 'invalid', 'invalid_code', 'rate_limited', 'busy'],
+  refuses: ['invalid_state', 'invalid', 'invalid_code'],
+  hashes: 'itself',
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, fields: { response } } = form

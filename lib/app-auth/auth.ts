@@ -1,11 +1,13 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
 import type { User } from '../accounts/account.js'
+import type { CanSignIn } from '../accounts/identities.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { AuditSource } from '../audit.js'
 import { type AuthChannel, announceRevoke } from '../channel.js'
 import type { AuthContext } from '../context.js'
 import { refreshPrincipal } from '../current-user/current.js'
+import { canSignIn } from '../current-user/methods.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
 import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
@@ -277,6 +279,8 @@ export class Auth extends Authorization {
     this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
     return user
   }
+
+  protected override readonly canSignIn: CanSignIn = (...left) => canSignIn(this.#auth, ...left)
 
   /** Keeps the session of a request, and announces that all others have ended. */
   protected override async sessionsEnded (userId: string, source: AuditSource, except?: FastifyRequest): Promise<void> {

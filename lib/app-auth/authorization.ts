@@ -91,15 +91,15 @@ export class Authorization extends Users {
    *
    * @param provider `local` or the name of an external provider
    * @returns the remaining links
-   * @throws AuthError `last_link` for the only link, `unauthenticated` when the session of `kept`
-   *   has ended
+   * @throws AuthError `last_link` for the only link and, of `app.auth`, where no sign-in method is
+   *   left that the application offers; `unauthenticated` when the session of `kept` has ended
    */
   async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     const source = this.sourceOf('unlink', kept, 'except')
     if (!isText(provider)) throw invalidRequest('provider must be the name of a provider, or "local".')
     const before = await this.links(userId)
     if (!before.some(link => link.provider === provider)) return before
-    const left = await this.accounts.removeLink(userId, provider, generationIn(userId, kept))
+    const left = await this.accounts.removeLink(userId, provider, generationIn(userId, kept), this.canSignIn)
     audit('unlink', { userId, provider }, source)
     await this.sessionsEnded(userId, source, kept.except)
     return left

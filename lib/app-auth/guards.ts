@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface, onSendHookHandler } from 'fastify'
+import { isOwnToken, noteOwnToken } from '../audit.js'
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/uuid.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
@@ -114,11 +115,11 @@ export function requireVerified (auth: AuthContext): Guard {
       if (status.verifiedEmail === null) return askAt(auth, request, reply, { to: 'account', code: 'unverified' })
       return showVerifiedEmail(request, status.verifiedEmail)
     }
-    // The subject of a token need not be a user.
-    const status = isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
+    // The subject of a token need not be a user, and one of another server is not a user here.
+    const status = isOwnToken(token) && isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
     const { verifiedEmail: email = null } = status ?? {}
     if (email === null) throw new AuthError('unverified')
-    request.token = { ...token, email, email_verified: true }
+    request.token = noteOwnToken({ ...token, email, email_verified: true })
   })
 }
 
@@ -199,7 +200,7 @@ const BEARER_USE = {
 } satisfies ChecksOf<BearerUse>
 
 export function requireBearer (auth: AuthContext): Guard {
-  return bearerGuard(async token => verifyToken(auth, token))
+  return bearerGuard(async token => noteOwnToken(await verifyToken(auth, token)))
 }
 
 export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard {
@@ -213,7 +214,7 @@ export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard
   const { metadata } = required
   const challenge = metadata === undefined ? {} : { resource_metadata: auth.resources.publish(use, scopes, metadata) }
   return bearerGuard(async token => {
-    if (verifier === null) return verifyTokenFor(auth, token, use)
+    if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)
     // A verifier may have been made for another audience.
     assertUsable(claims, use)

@@ -12,6 +12,7 @@ import type { Caller } from '../passwords/fair-queue.js'
 import type { LocalIdentityProvider } from '../local-identity-provider.js'
 import type { User } from '../accounts/account.js'
 import type { UserUpdate } from '../accounts/changes.js'
+import type { CanSignIn } from '../accounts/identities.js'
 import { recordIn } from '../session/record.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../accounts/auth-store.js'
@@ -321,6 +322,9 @@ export class Users {
     if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
     return sourceOf<AuditSource>(request ?? { log: this.#log }, actor)
   }
+
+  /** Whether users can still sign in who have these links. A script knows no options. */
+  protected readonly canSignIn: CanSignIn = () => true
 
   /** Called when all sessions of a user were ended, but for the one of a request. */
   protected async sessionsEnded (_userId: string, _source: AuditSource, _except?: AnyRequest): Promise<void> {

@@ -1,4 +1,5 @@
 import type { User } from '../accounts/account.js'
+import type { CanSignIn } from '../accounts/identities.js'
 import { type AuthContext, hasMailSignIn, hasPasswords } from '../context.js'
 import { type CurrentUser, readAccount } from './current.js'
 import { factorsOf } from './factors.js'
@@ -16,6 +17,14 @@ export function methodsIn (auth: AuthContext, { user, links }: Pick<CurrentUser,
   const password = hasPasswords(auth) && names.includes('local') ? ['password'] : []
   const mail = canSignInByMail(auth, user) ? ['mail'] : []
   return [...password, ...mail, ...kinds, ...names.filter(name => proving.has(name))]
+}
+
+/** Whether this process, with its options, offers a user a method to sign in. */
+export function canSignIn (auth: AuthContext, ...[user, links]: Parameters<CanSignIn>): boolean {
+  const isOffered = (name: string): boolean =>
+    name === 'local' ? hasPasswords(auth) : auth.providers.some(provider => provider.name === name)
+  return links.some(({ provider }) => isOffered(provider)) || canSignInByMail(auth, user) ||
+    factorsOf(auth, user).includes('passkey')
 }
 
 export function canSignInByMail (auth: AuthContext, { email }: User): boolean {

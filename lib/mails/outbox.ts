@@ -15,6 +15,11 @@ export type NoMail = 'unknown' | 'blocked' | 'no-address' | 'limit'
 export interface Outbox {
   /** Throws `busy` when too many mails wait: for what is of no use without its mail. */
   refuseWhenFull (): void
+  /**
+   * Counts a mail that takes the place of an earlier one, and returns whether it may be sent: else
+   * the earlier one must stay good. The mail is not counted when it is sent.
+   */
+  admits (mail: { kind: 'sign-in' | CodeMailKind, to: string, userId?: string }): Promise<boolean>
   /** Sends a link to the address that it brings, or to the user's; to sign in, with a code. */
   link (kind: LinkMailKind, link: MailLink, user: Addressee | null, code?: string | null): void
   /** Sends a code to the address of a user. */
@@ -26,6 +31,6 @@ export interface Outbox {
    * one may be a stranger's. Not sent when too many mails wait.
    */
   notice (kind: AccountNotice, user: Addressee): void
-  /** Sends nothing where a link was asked for, and notes why. */
-  skip (kind: LinkMailKind, reason: NoMail): void
+  /** Sends nothing where a link or a code was asked for, and notes why. */
+  skip (kind: LinkMailKind | CodeMailKind, reason: NoMail): void
 }

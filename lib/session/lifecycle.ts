@@ -4,7 +4,9 @@ import { digestOf } from '../base/digest.js'
 import { AuthError } from '../errors.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './request-cookies.js'
-import { endCookie, membersIn, restoreLifetime, shortenLifetime } from './lifetime.js'
+import {
+  BROWSER_SESSION_MS, cookieEndOf, endCookie, membersIn, restoreLifetime, shortenLifetime
+} from './lifetime.js'
 import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { type SessionReplacement, type SignedOut, preciseTime } from './session-backend.js'
@@ -23,9 +25,11 @@ const MAX_REPLACED = 8
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
 export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
-  const { expires = null } = request.session.cookie
-  const cookieEnd = record.until === undefined ? undefined : expires
-  await replaceSession(request, record, { kept: membersIn(request.session), cookieEnd })
+  const { session } = request
+  const moves = record.until === undefined && sessionsOf(request).isRolling
+  await replaceSession(request, record, {
+    kept: membersIn(session), cookieEnd: moves ? undefined : cookieEndOf(session)
+  })
 }
 
 interface Replacement extends Pick<SessionReplacement, 'admits'> {
@@ -62,14 +66,17 @@ export async function replaceSession (
   restoreLifetime(session, before)
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
   if (record === null) shortenLifetime(session, { kept })
+  // Such a cookie does not tell when the session began.
+  const isEndless = session.cookie.expires === null && !sessions.isRolling
+  const written = record && { ...(isEndless && { until: Date.now() + BROWSER_SESSION_MS }), ...record }
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = before.sessionId
     const isAdmitted = isReplaced
       ? await sessions.saveRecord(
-        request, record && { ...record, replacedSessions: replacedSessions(before) }, { replaced, admits }
+        request, written && { ...written, replacedSessions: replacedSessions(before) }, { replaced, admits }
       )
-      : await sessions.saveRecord(request, record, { admits })
+      : await sessions.saveRecord(request, written, { admits })
     for (const { id } of others) await sessions.backend.end(id)
     await confirm?.(isAdmitted)
   } catch (error) {

@@ -20,16 +20,19 @@ export function chosenLifetime (
   return { until, cookieEnd: isRemembered ? new Date(until) : null }
 }
 
+/** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
+export const BROWSER_SESSION_MS = 7 * DAY_MS
+
 /** Makes the cookie of a session end at a time that visits do not move. */
 export function endCookie ({ cookie }: Session, end: Date | null): void {
   cookie.originalMaxAge = null
   cookie.expires = end
 }
 
-/** Makes the cookie of a session that was read end when it ended before. */
-export function keepEnd ({ cookie }: Session): void {
-  const { originalExpires } = cookie as { originalExpires?: Date }
-  if (originalExpires !== undefined) cookie.expires = originalExpires
+/** When the cookie of a session ends, as it was read: @fastify/session moves `expires` on. */
+export function cookieEndOf ({ cookie }: Session): Date | null {
+  const { originalExpires, expires = null }: Session['cookie'] & { originalExpires?: Date } = cookie
+  return originalExpires ?? expires
 }
 
 /** Whether a session has reached the end of its lifetime; its store may have it still. */

@@ -3,7 +3,7 @@ import { AuthError } from '../errors.js'
 import { isWithoutSession, sessionCookieName } from './request-cookies.js'
 import { ExpressSessions } from './express-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
-import { isOutgrown, keepEnd, restoreLifetime } from './lifetime.js'
+import { cookieEndOf, isOutgrown, restoreLifetime } from './lifetime.js'
 import { type SessionRecord, principalIn } from './record.js'
 import type { SessionBackend, SessionReplacement } from './session-backend.js'
 
@@ -37,12 +37,12 @@ export class RequestSessions implements CallbackStore {
   #stored: StoredSession[] = []
   #isQuiet = false
   #own: OwnSave | undefined
-  readonly #isRolling: boolean
+  /** Whether a save moves the end of a session. */
+  readonly isRolling: boolean
 
-  /** @param isRolling whether a save moves the end of a session */
   constructor (backend: SessionBackend, isRolling: boolean) {
     this.backend = backend
-    this.#isRolling = isRolling
+    this.isRolling = isRolling
   }
 
   note (id: string, session: Session): void {
@@ -103,6 +103,8 @@ export class RequestSessions implements CallbackStore {
   /** Gives the request a new session, with these members of the present one. The store stays. */
   renew (request: FastifyRequest, kept: string[] = []): void {
     this.#quietly(done => { request.session.regenerate(kept, done) })
+    // It is that of the session before.
+    Reflect.deleteProperty(request.session.cookie, 'originalExpires')
   }
 
   /** Takes the session from a request. The store is left as it is. */
@@ -123,7 +125,7 @@ export class RequestSessions implements CallbackStore {
     if (hasOutgrown) restoreLifetime(session)
     const hasNewCookie = this.hasNewCookie(id, session)
     const hasChange = own !== undefined || hasNewCookie
-    if (!this.#isRolling && isStored && !hasOutgrown && !hasNewCookie) keepEnd(session)
+    if (!this.isRolling && isStored && !hasOutgrown && !hasNewCookie) session.cookie.expires = cookieEndOf(session)
     const isUnchanged = (): boolean => !hasChange && !isModified(session)
     this.note(id, session)
     if (!isStored) {

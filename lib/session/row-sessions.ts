@@ -4,14 +4,11 @@ import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import type { SessionRows } from '../store/capabilities.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
-import { type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
+import { BROWSER_SESSION_MS, type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import type {
   OwnedEntries, SavedPart, SessionBackend, SessionReplacement, SessionToEnd, SignedOut
 } from './session-backend.js'
-
-/** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
-const BROWSER_SESSION_MS = 7 * 24 * 60 * 60 * 1000
 
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
 const PRECISION = 10

@@ -3,7 +3,7 @@ import { OptionsError } from '../errors.js'
 import type { EntryKey } from '../store/one-time-entries.js'
 import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './request-cookies.js'
 import type { CookieOptions } from './lifetime.js'
-import { principalIn } from './record.js'
+import { principalIn, principalOf } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
 import type { SessionToEnd } from './session-backend.js'
 import type { OwnSession } from './session-options.js'
@@ -71,11 +71,18 @@ export function otherSessions (request: FastifyRequest): NamedSession[] {
   return severalOf.get(request)?.open.filter(({ id }) => id !== request.session.sessionId) ?? []
 }
 
-/** Makes another session that the browser names the session of the request, if it owns an entry. */
+/**
+ * Makes another session that the browser names the session of the request, if that one owns an
+ * entry and none of them has a user: a cookie that a sibling subdomain has set must not make a user
+ * another one.
+ */
 export async function useOwner (request: FastifyRequest, keyOf: (sessionId: string) => EntryKey): Promise<void> {
-  for (const { id, use } of otherSessions(request)) {
-    if (await sessionsOf(request).backend.entries.find(keyOf(id)) !== null) return use()
-  }
+  const others = otherSessions(request)
+  if (others.length === 0 || principalOf(request) !== null) return
+  const owns = async ({ id }: { id: string }): Promise<boolean> =>
+    await sessionsOf(request).backend.entries.find(keyOf(id)) !== null
+  if (await owns({ id: request.session.sessionId })) return
+  for (const other of others) if (await owns(other)) return other.use()
 }
 
 /** Lets the answer expire several cookies, whose sessions have ended. */

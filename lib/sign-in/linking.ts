@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
-import { audit, noteSubject } from '../audit.js'
+import { audit, noteSubject, sourceOf } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
 import { mayNeedFactor } from '../current-user/factors.js'
@@ -91,8 +91,9 @@ export async function writeHeld (
   return written
 }
 
+/** The actor is the user of the account, also where another user is signed in until then. */
 export function auditJoin (request: FastifyRequest, { userId }: User, { provider }: ProviderIdentity): void {
-  audit('link', { userId, provider, by: 'email' }, request)
+  audit('link', { userId, provider, by: 'email' }, sourceOf(request, userId))
 }
 
 async function writeSignIn (

@@ -1,6 +1,6 @@
 /** How a passkey authenticates its user. */
 import type { FastifyRequest } from 'fastify'
-import type { Factor, User } from '../accounts/account.js'
+import { type Factor, type User, isBlocked } from '../accounts/account.js'
 import { changeOf } from '../accounts/factors.js'
 import { audit, noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
@@ -9,7 +9,8 @@ import { current } from '../current-user/current.js'
 import { AuthError, PASSKEY_REFUSED } from '../errors.js'
 import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from '../factors/passkey-ceremonies.js'
 import { keyOf, takeEntry } from '../session/pending-steps.js'
-import { CHALLENGE, DAY_MS } from '../store/one-time-entries.js'
+import { useOwner } from '../session/several-cookies.js'
+import { CHALLENGE, DAY_MS, type EntryKey } from '../store/one-time-entries.js'
 import type { FactorForm } from './factor-codes.js'
 import { prove } from './reauthentication.js'
 import { type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor } from './second-factor.js'
@@ -74,7 +75,9 @@ export async function takeChallenge (
   if (response === null) throw new AuthError('invalid_request')
   const { challenge } = response
   if (challenge === null) throw new AuthError('invalid_state')
-  const made = await takeEntry<Challenge>(request, keyOf(request.session.sessionId, CHALLENGE, challenge))
+  const keyIn = (sessionId: string): EntryKey => keyOf(sessionId, CHALLENGE, challenge)
+  await useOwner(request, keyIn)
+  const made = await takeEntry<Challenge>(request, keyIn(request.session.sessionId))
   if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
     throw new AuthError('invalid_state')
   }
@@ -113,6 +116,7 @@ export async function usePasskey (
   if (used === null || user === null || factor === null) {
     throw unknown ?? new AuthError('invalid', { message: PASSKEY_REFUSED })
   }
+  if (isBlocked(user)) throw new AuthError('blocked')
   const proof = { method: 'passkey', at: Date.now() } as const
   const { id, counter, usedAt, data } = used
   const isNoted = counter === factor.counter && data.backedUp === factor.data.backedUp &&

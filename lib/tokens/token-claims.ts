@@ -58,11 +58,15 @@ export function isTokenClaims (claims: unknown): claims is TokenClaims {
     (claims.jti === undefined || typeof claims.jti === 'string')
 }
 
-/** Checks what may differ each time that a token is presented: its times and its use. */
-export function assertUsable ({ iat, nbf = iat, exp, purpose, aud }: TokenClaims, use: TokenUse): void {
+/**
+ * Checks what may differ each time that a token is presented: its times and its use. One that is
+ * bound to a key (RFC 7800) is not a bearer token: its sender would have to prove the key.
+ */
+export function assertUsable ({ iat, nbf = iat, exp, purpose, aud, cnf }: TokenClaims, use: TokenUse): void {
   const now = Date.now() / 1000
   const isCurrent = Math.max(iat, Number(nbf)) <= now + CLOCK_TOLERANCE && now < exp
-  if (!isCurrent || purpose !== use.purpose || !isFor(aud, use.audience)) throw new AuthError('invalid_token')
+  const isFitting = purpose === use.purpose && isFor(aud, use.audience)
+  if (!isCurrent || !isFitting || cnf !== undefined) throw new AuthError('invalid_token')
 }
 
 /** Whether a token is for an audience, or without one for no audience (RFC 7519 section 4.1.3). */

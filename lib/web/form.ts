@@ -36,9 +36,10 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   refuses?: readonly AuthErrorCode[]
   /**
    * Whether it hashes passwords: while too many wait, it is refused before its body is read. Or the
-   * field with a password that the form may do without: it is refused only with one.
+   * field with a password that the form may do without: it is refused only with one; `itself` for
+   * an act that refuses it, because it may pass over the password.
    */
-  hashes?: true | 'current' | 'password'
+  hashes?: true | 'current' | 'password' | 'itself'
   /** Whether a failure is reported as that of a sign-in by password. */
   isSignInAttempt?: boolean
   /** The external provider of the sign-in as whose failure one is reported. */
@@ -53,12 +54,16 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   needsElapsedTime?: boolean
 }
 
-/** A request with a form. Its outbox and passwords are made when an act asks for them. */
+/** A request with a form. Its outbox is made when an act asks for it. */
 export interface Form<Fields> {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly fields: Fields
   readonly outbox: Outbox
+}
+
+/** A form that says what it {@link FormRoute.hashes}: any other cannot ask for passwords. */
+export interface HashingForm<Fields> extends Form<Fields> {
   readonly passwords: Passwords
 }
 
@@ -92,16 +97,23 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
 }>
 
 /** What a form does; without an answer, 204. */
-type Run<Fields> = (auth: AuthContext, form: Form<Fields>) => Promise<FormAnswer | void>
+type Run<SomeForm> = (auth: AuthContext, form: SomeForm) => Promise<FormAnswer | void>
 
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
-  route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
+  route: FormRoute<Fields, Required> & { hashes: unknown }, run: Run<HashingForm<Values<Fields, Required>>>
+): Act
+export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
+  route: FormRoute<Fields, Required> & { hashes?: never }, run: Run<Form<Values<Fields, Required>>>
+): Act
+export function form<Fields extends Properties, Required extends readonly string[]> (
+  route: FormRoute<Fields, Required>, run: Run<HashingForm<Values<Fields, Required>>>
 ): Act {
   return { when: route.when, mount: async mounting => mountForm(mounting, route, run) }
 }
 
 async function mountForm<Fields extends Properties, Required extends readonly string[]> (
-  { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>, run: Run<Values<Fields, Required>>
+  { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>,
+  run: Run<HashingForm<Values<Fields, Required>>>
 ): Promise<void> {
   const { path, required, isSignInAttempt = false, needsElapsedTime = false } = route
   // Loaded with the forms that have one: it is made of pages.
@@ -180,12 +192,13 @@ function checksOf (
 ): Pick<RouteShorthandOptions, 'onRequest' | 'preHandler'> {
   const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
   const onRequest = hashes === true ? [refuseWhenBusy, ...counts] : counts
-  if (typeof hashes !== 'string' && bodyLimit === undefined) return { onRequest }
+  const field = hashes === 'current' || hashes === 'password' ? hashes : null
+  if (field === null && bodyLimit === undefined) return { onRequest }
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
   return {
     onRequest,
     async preHandler (request) {
-      const isHashed = typeof hashes === 'string' && filledIn(Object(request.body)[hashes]) !== undefined
+      const isHashed = field !== null && filledIn(Object(request.body)[field]) !== undefined
       if (isHashed) refusePasswordWhenBusy(request)
       await count?.(request, auth)
     }
@@ -222,4 +235,6 @@ function schemaOf ({
 const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
-const NO_MAILS: Outbox = { refuseWhenFull () {}, link () {}, code () {}, sendTo () {}, notice () {}, skip () {} }
+const NO_MAILS: Outbox = {
+  refuseWhenFull () {}, admits: async () => false, link () {}, code () {}, sendTo () {}, notice () {}, skip () {}
+}

@@ -25,16 +25,13 @@ export interface MailLimits {
   /** Links that act for one account, which another user may have. */
   readonly account: MailLimit
   readonly notice: MailLimit
-  /** How long who has asked for a mail gets no other one of its kind, in milliseconds. */
-  readonly interval: number
 }
 
-export type MailLimitName = Exclude<keyof MailLimits, 'interval'>
-
-export const LINK_LIMITS: Readonly<Record<LinkMailKind, MailLimitName>> = {
+export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits | null>> = {
   register: 'owner',
   'reset-password': 'owner',
-  'sign-in': 'asker',
+  // Counted by Outbox.admits.
+  'sign-in': null,
   'verify-email': 'account',
   'change-email': 'account'
 }
@@ -61,8 +58,7 @@ export function setUpMailLimits (counter: Counter | null): MailLimits {
     owner: limited(byMailbox(A_MINUTE), byMailbox(AN_HOUR)),
     asker: limited(byClientAndMailbox(A_MINUTE), byClientAndMailbox(AN_HOUR), byMailbox(AN_HOUR_FOR_ALL)),
     account: limited(byUserAndMailbox(A_MINUTE), byUserAndMailbox(AN_HOUR_FOR_USER), byMailbox(AN_HOUR)),
-    notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR)),
-    interval: counter === null ? 0 : A_MINUTE.timeWindow
+    notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR))
   }
 }
 

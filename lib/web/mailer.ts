@@ -10,7 +10,7 @@ import type { MailLink, MailTokens } from '../mails/mail-tokens.js'
 import type { Addressee, NoMail, Outbox } from '../mails/outbox.js'
 import { FairQueue } from '../passwords/fair-queue.js'
 import { addressOf } from './limits.js'
-import { type CountedMail, LINK_LIMITS, type MailLimitName, type MailLimits } from './mail-limits.js'
+import { type CountedMail, LINK_LIMITS, type MailLimits } from './mail-limits.js'
 
 /** How many mails are sent at a time, and how many wait. */
 const LIMITS = { running: 32, waiting: 1000, retryAfter: 5 }
@@ -48,8 +48,6 @@ export class Mailer {
   readonly #mail: MailOptions
   readonly #base: URL
   readonly #limits: MailLimits
-  /** As {@link MailLimits.interval}. */
-  readonly interval: number
   /** Whether unknown addresses get a mail. */
   readonly answersUnknown: boolean
   readonly #queue = new FairQueue(LIMITS)
@@ -62,7 +60,6 @@ export class Mailer {
     this.#mail = mail
     this.#base = base
     this.#limits = limits
-    this.interval = limits.interval
     this.answersUnknown = mail.choices.unknownAddress
   }
 
@@ -72,9 +69,11 @@ export class Mailer {
     const post = (kind: Mail['kind'], deliver: () => Promise<Unsent | null>): void => {
       this.#post({ kind, requestId: request.id, log: request.log }, answered(reply).then(deliver))
     }
-    const send = (mail: Omit<CountedMail, 'request'>, limit: MailLimitName, makeMail: () => Promise<Mail>): void => {
+    const send = (
+      mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits | null, makeMail: () => Promise<Mail>
+    ): void => {
       post(mail.kind, async () => {
-        if (!await this.#limits[limit]({ ...mail, request })) return 'limit'
+        if (limit !== null && !await this.#limits[limit]({ ...mail, request })) return 'limit'
         await this.#queue.run(() => this.#send(makeMail), { address, signal: this.#closing.signal })
         return null
       })
@@ -85,6 +84,7 @@ export class Mailer {
         const refusal = this.#queue.refusalFor(address)
         if (refusal !== null) throw refusal
       },
+      admits: async mail => this.#limits[mail.kind === 'sign-in' ? 'asker' : 'notice']({ ...mail, request }),
       link: (kind, link, user, code = null) => {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)
@@ -97,7 +97,7 @@ export class Mailer {
         const { userId, email: to } = user
         if (to === null) return none(kind, 'no-address')
         const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME }
-        send({ kind, to, userId }, 'notice', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
+        send({ kind, to, userId }, null, async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
       sendTo: (kind, to, user) => {
         send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))

@@ -491,6 +491,28 @@ t.test('attack 102: the mailed code takes five attempts', async t => {
   t.strictSame(await made.app.auth.factors(await userIdOf(made)), [])
 })
 
+t.test('attack 158: a code that a limit of the mailbox drops replaces none', async t => {
+  let isRequired = false
+  const made = await startFactorApp(t, { required: () => isRequired }, { rateLimit: {} }, { mails: {} })
+  const { app, mails } = made
+  const token = await registerAt(made)
+  await made.browser.post('/auth/local/verify-email', { token })
+  isRequired = true
+  const browser = new Browser(app)
+  await browser.post('/auth/local/login', ADA)
+  let mailCode = ''
+  for (let mail = 1; mail <= 5; mail++) {
+    await browser.post('/auth/local/totp/enroll')
+    mailCode = (await mails.next('enrolment')).code
+  }
+
+  const { secret } = (await browser.post('/auth/local/totp/enroll')).json()
+
+  t.equal((await browser.post('/auth/local/totp/confirm', { code: totp(secret), mailCode })).statusCode, 200)
+  await app.close()
+  t.equal(mails.all.filter(({ kind }) => kind === 'enrolment').length, 5)
+})
+
 t.test('an application may refuse a user after the second factor: a new one is deleted with their factors', async t => {
   const made = await startFactorApp(t, { required: () => true }, { onSignIn: () => { throw new SignInRefused('not_invited') } })
   await made.browser.post('/auth/local/register', ADA)

@@ -4,8 +4,10 @@ import t, { type Test } from 'tap'
 import { AuthError, MemoryAuthStore } from '../../lib/index.js'
 import { hashing } from '../../lib/passwords/hashing.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'
 import { CAPACITY } from '../helpers/hashing.js'
+import { ADA as MAIL_ADA, registerAt, startMailApp } from '../helpers/mail-app.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const ADDRESS = '192.0.2.1'
@@ -57,6 +59,18 @@ t.test('attack 42: while no place is left, logins and registrations are refused 
     t.strictSame([response.statusCode, response.json().code, response.headers['retry-after']], [503, 'busy', '3'], route)
   }
   t.strictSame(lookUps(), [])
+})
+
+t.test('a link that confirms an address is refused with a password alone, while no place is left', async t => {
+  const made = await startMailApp(t)
+  const token = await registerAt(made)
+  const visitor = new Browser(made.app)
+  fill(t)
+
+  const refused = await visitor.post('/auth/local/verify-email', { token, password: MAIL_ADA.password })
+  t.strictSame([refused.statusCode, refused.json().code], [503, 'busy'])
+  t.equal((await visitor.post('/auth/local/verify-email', { token })).json().code, 'unauthenticated')
+  t.equal((await made.browser.post('/auth/local/verify-email', { token })).statusCode, 204, 'the signed-in user needs no hash')
 })
 
 t.test('refusals wait a second, so that clients do not try again at once; of more than 1024 those on top do not wait', async t => {

@@ -441,6 +441,58 @@ t.test('who asks again within a minute gets no other mail, and the last one stay
   t.equal(mails.all.length, 4)
 })
 
+for (const registration of [false, {}] as const) {
+  t.test(`attack 158: a mail that a limit drops replaces none, and tells nothing${registration === false ? ', where no user may register' : ''}`, async t => {
+    const start_ = await start(t, {}, { mails: {}, registration })
+    const { app, mails } = start_
+    await app.auth.createUser({ email: ADA.email, emailVerified: true })
+    const unknown = 'nobody@example.com'
+    const shownIn = async (browser: Browser): Promise<string> =>
+      (await browser.get(ASK)).body.replaceAll(unknown, ADA.email).replaceAll(/[\w-]{36,}/g, '')
+    const [known, other] = [new Browser(app), new Browser(app)]
+    let mail = { token: '', code: null as string | null }
+    for (let asked = 1; asked <= 5; asked++) {
+      mail = await mailFor(known, start_)
+      await other.post(ASK, { email: unknown })
+      if (registration !== false) await mails.next('sign-in')
+      advanceClock(t, MINUTE_MS + 1)
+    }
+
+    for (const browser of [known, other]) {
+      const answer = await browser.post(ASK, { email: browser === known ? ADA.email : unknown })
+      t.strictSame([answer.statusCode, answer.body], [202, ''])
+    }
+    t.equal(await shownIn(known), await shownIn(other))
+    t.match(await shownIn(known), ADA.email)
+    const third = new Browser(app)
+    for (const email of [ADA.email, unknown]) t.equal((await third.post(ASK, { email })).statusCode, 202)
+    t.equal((await third.get(ASK)).statusCode, 302, 'a browser that asked for no mail has no code to type')
+
+    t.equal((await new Browser(app, known.cookies).post(CONFIRM, { code: otherThan(mail.code) })).json().code, 'invalid_code')
+    t.equal((await known.post(CONFIRM, { code: mail.code })).statusCode, 200)
+    await app.close()
+    t.equal(mails.all.filter(({ to }) => to === ADA.email).length, 5)
+  })
+}
+
+t.test('attack 158: the mail for one address stays good when the one for another is dropped', async t => {
+  const start_ = await start(t, {}, { mails: {} })
+  const { browser, app } = start_
+  await mailFor(new Browser(app), start_, 'grace@example.com')
+  const { token } = await mailFor(browser, start_)
+  await browser.post(ASK, { email: 'grace@example.com' })
+  t.equal((await browser.post(CONFIRM, { token })).statusCode, 200)
+})
+
+t.test('attack 158: of two requests at once, the mail that is sent is good', async t => {
+  const start_ = await start(t, {}, { mails: {} })
+  const { browser, mails } = start_
+  await mailFor(browser, start_, 'grace@example.com')
+  await Promise.all([1, 2, 3].map(async () => browser.post(ASK, { email: ADA.email })))
+  const { code } = await mails.next('sign-in')
+  t.equal((await browser.post(CONFIRM, { code })).statusCode, 200)
+})
+
 t.test('an unknown address gets a mail that says so where the application wants that', async t => {
   const start_ = await start(t, {}, { registration: false, mails: { limits: false, unknownAddress: true } })
   t.equal((await start_.browser.post(ASK, { email: ADA.email })).statusCode, 202)

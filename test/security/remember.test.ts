@@ -105,6 +105,43 @@ for (const [name, keep] of Object.entries(KEPT)) {
       t.equal((await forgotten.browser.get('/private')).statusCode, 401)
     })
 
+    for (const [cookie, what] of [[undefined, 'seven days'], [{ maxAge: null }, 'no lifetime of its cookie']] as const) {
+      t.test(`attack 162: a new id each day does not move the end of a session with ${what}`, async t => {
+        const app = await start(t, await keep(t), { remember: undefined, rolling: false, cookie })
+        const { browser, end } = await logIn(app, false)
+
+        for (let day = 1; day <= 6; day++) {
+          advanceClock(t, DAY)
+          const id = sessionIdOf(browser)
+          const url = day % 2 === 0 ? '/end-others' : '/auth/local/reauthenticate'
+          const answer = await browser.post(url, { password: ADA.password })
+          t.ok(answer.statusCode < 300, answer.body)
+          t.not(sessionIdOf(browser), id, 'the session has a new id')
+          t.strictSame(cookieEnd(answer), end)
+          // What the application writes does not move it either.
+          await browser.post('/cart')
+        }
+        t.equal((await browser.get('/private')).statusCode, 200)
+        advanceClock(t, DAY + HOUR)
+
+        t.equal((await browser.get('/private')).statusCode, 401)
+        t.strictSame((await browser.get('/cart')).json(), { cart: null })
+      })
+    }
+
+    t.test('a sign-in in a session begins another seven days, whatever the application writes beside it', async t => {
+      const app = await start(t, await keep(t), { remember: undefined, rolling: false })
+      const { browser } = await logIn(app, false)
+      const user = await app.auth.findUser({ email: ADA.email })
+      advanceClock(t, 6 * DAY)
+
+      const answer = await browser.post(`/sign-in-alone/${user?.userId}`)
+
+      t.ok(Number(cookieEnd(answer)) > Date.now() + 6.9 * DAY)
+      advanceClock(t, 6 * DAY)
+      t.equal((await browser.get('/private')).statusCode, 200)
+    })
+
     t.test('attack 84: a lifetime that the application gives the cookie does not move the end', async t => {
       const app = await start(t, await keep(t), { cookie: { maxAge: 90 * DAY } })
       const { browser } = await logIn(app, false)

@@ -1,14 +1,18 @@
 /** Attack 138: browsers that have an older session cookie of another domain, path or application. */
 import fastifyCookie, { Signer } from '@fastify/cookie'
 import fastifySession from '@fastify/session'
-import Fastify, { type FastifyInstance, type LightMyRequestResponse } from 'fastify'
+import Fastify, { type FastifyInstance, type InjectOptions, type LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
+import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
+import { mailbox } from '../../lib/testing.js'
+import type { MailOf } from '../../lib/testing/mailbox.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { JarBrowser } from '../helpers/cookie-jar.js'
 import { DATA_SECRET, enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
+import { addAt, newDevice, optionsAt } from '../helpers/passkey-app.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { SHARED_SESSIONS, type Kept } from '../helpers/session-stores.js'
 import { ADA, GRACE, sessionIdOf, stored } from '../helpers/shared-apps.js'
@@ -80,6 +84,71 @@ const several = (...browsers: Array<Browser | string>): { cookie: string, accept
 /** The cookies that an answer expires, as name, domain and path. */
 function expiredBy ({ cookies }: { cookies: ReadonlyArray<{ name: string, value: string, domain?: string, path?: string, maxAge?: number }> }): string[] {
   return cookies.filter(({ maxAge }) => maxAge === 0).map(({ name, domain = '', path = '' }) => `${name} ${domain} ${path}`)
+}
+
+const EVE = { email: 'eve@example.com', password: 'apples and serpents' }
+
+/** What one request begins, and another one of the same session finishes. */
+interface Step {
+  begin: (browser: Browser) => Promise<InjectOptions>
+  /** The user who is signed in by it. */
+  user: () => Promise<string | undefined>
+}
+
+/** Ada, who is signed in, and the ways in which Eve signs in by two requests. */
+async function startSteps (t: Test, kept: Kept): Promise<Setup & { ada: Browser, steps: Record<string, Step> }> {
+  const mails = mailbox()
+  const setup = await start(t, kept, {
+    dataSecret: DATA_SECRET,
+    secondFactor: new SecondFactor({ issuer: 'Shop' }),
+    passkeys: new Passkeys({ name: 'Shop' }),
+    baseUrl: `https://${HOST}`,
+    rateLimit: {},
+    local: localProvider({ sendMail: mails.sendMail, signInByMail: true, mails: { limits: false } })
+  })
+  const { app } = setup
+  const { userId } = await app.auth.createUser(EVE)
+  const { secret } = await enrolAt(t, await signedIn(app, EVE))
+  const [grace, device] = [await signedIn(app, GRACE), newDevice({ origin: `https://${HOST}` })]
+  const added = await addAt(grace, device)
+  if (added.statusCode !== 201) throw new Error(added.body)
+  const post = (url: string, payload: object): InjectOptions => ({ method: 'POST', url, payload })
+  const asked = async (browser: Browser): Promise<MailOf<'sign-in'>> => {
+    await browser.post('/auth/local/mail-login', { email: 'new@example.com' })
+    return mails.next('sign-in')
+  }
+  const ofMail = async (): Promise<string | undefined> => (await app.auth.findUser({ email: 'new@example.com' }))?.userId
+  const ofProvider = async (): Promise<string | undefined> => (await app.auth.findUser({ provider: 'a', subject: 'eve-at-a' }))?.userId
+  return {
+    ...setup,
+    ada: await signedIn(app),
+    steps: {
+      'a callback': {
+        begin: async browser => ({ url: await leaveFor(browser, '/auth/a/login', { subject: 'eve-at-a' }) }), user: ofProvider
+      },
+      'a code of an app': {
+        begin: async browser => {
+          await waitAt(t, browser, EVE)
+          return post('/auth/local/second-factor', { code: nextCode(t, secret) })
+        },
+        user: async () => userId
+      },
+      'a link in a mail': {
+        begin: async browser => post('/auth/local/mail-login/confirm', { token: (await asked(browser)).token }), user: ofMail
+      },
+      'a code in a mail': {
+        begin: async browser => post('/auth/local/mail-login/confirm', { code: (await asked(browser)).code }), user: ofMail
+      },
+      'a passkey': {
+        begin: async browser => post('/auth/local/passkeys/login', { response: device.get(await optionsAt(browser, 'login')) }),
+        user: async () => setup.gracesId
+      }
+    }
+  }
+}
+
+async function sendBy (browsers: readonly Browser[], step: InjectOptions, app: FastifyInstance): Promise<LightMyRequestResponse> {
+  return app.inject({ ...step, headers: several(...browsers) })
 }
 
 for (const [kind, keep] of SHARED_SESSIONS) {
@@ -181,49 +250,45 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       }
     })
 
-    t.test('attack 138: a callback takes the session that started its sign-in', async t => {
-      const { app, kept } = await start(t, await keep(t))
-      for (const others of [[await signedIn(app), await visiting(app)], [await visiting(app)], [await signedIn(app)]]) {
+    t.test('what a session has begun is finished in it', async t => {
+      const setup = await startSteps(t, await keep(t))
+      const { app, kept, ada, adasId, steps } = setup
+      for (const [what, { begin, user }] of Object.entries(steps)) {
         for (const isFirst of [true, false]) {
-          const browser = new Browser(app)
-          const callback = await leaveFor(browser, '/auth/a/login', { subject: 'grace-at-a' })
-          const cookies = isFirst ? [browser, ...others] : [...others, browser]
-          const stolen = await app.inject({ url: callback, headers: several(...others) })
-          t.equal(stolen.json().code, 'invalid_state', 'not in other sessions')
+          const [beginning, visitor] = [new Browser(app), await visiting(app)]
+          const finish = await begin(beginning)
+          const [first, second] = isFirst ? [beginning, visitor] : [visitor, beginning]
 
-          const answer = await app.inject({ url: callback, headers: several(...cookies) })
-
-          t.equal(answer.statusCode, 302, answer.body)
-          const set = answer.cookies.find(({ maxAge }) => maxAge !== 0)?.value ?? ''
-          const { principal } = (await app.inject({ url: '/me', headers: several(set) })).json()
-          t.equal(principal.provider, 'a')
-          for (const other of others) t.equal(await stored(kept, sessionIdOf(other)), null)
-          others.splice(0, others.length, ...(others.length > 1 ? [await signedIn(app), await visiting(app)] : [await signedIn(app)]))
+          t.equal((await sendBy([visitor], finish, app)).json().code, 'invalid_state', `${what}: not in another session`)
+          for (const cookies of [[ada, first, second], [first, second, ada]]) {
+            const answer = await sendBy(cookies, finish, app)
+            t.equal(answer.json().code, 'invalid_state', `attack 157: ${what}, beside the session of a user`)
+            t.equal(await userIdIn(ada), adasId, 'that session stays')
+          }
+          const answer = await sendBy([first, second], finish, app)
+          t.ok(answer.statusCode < 400, `attack 138: ${what}, beside the session of a visitor: ${answer.body}`)
+          const set = answer.cookies.find(({ name, maxAge }) => name === 'svc_session' && maxAge !== 0)?.value ?? ''
+          t.equal((await app.inject({ url: '/me', headers: several(set) })).json().principal.userId, await user())
+          t.equal(await stored(kept, sessionIdOf(visitor)), null, 'the session of the visitor has ended')
         }
       }
     })
 
-    t.test('attack 138: a sign-in that waits for a second factor is finished in its session', async t => {
-      const { app, gracesId } = await start(t, await keep(t), { dataSecret: DATA_SECRET, secondFactor: new SecondFactor({ issuer: 'Shop' }) })
-      const enrolling = await signedIn(app)
-      const { secret, userId } = await enrolAt(t, enrolling)
-      for (const makeOther of [async () => signedIn(app, GRACE), async () => visiting(app)]) {
-        for (const isFirst of [true, false]) {
-          const [waiting, other] = [new Browser(app), await makeOther()]
-          await waitAt(t, waiting, ADA)
-          const cookies = several(...(isFirst ? [waiting, other] : [other, waiting]))
-          const who = (await app.inject({ url: '/me', headers: cookies })).json().principal?.userId ?? null
-          t.ok(who === null || who === gracesId, 'elsewhere the user counts')
-          const page = await app.inject({ url: '/auth/local/second-factor', headers: { ...cookies, accept: 'text/html' } })
-          t.match(page.body, /name="code"/)
+    t.test('attack 157: of two sessions without a user that have begun a sign-in by mail, the first one counts', async t => {
+      const { app, steps: { 'a code in a mail': mail } } = await startSteps(t, await keep(t))
+      const [own, planted] = [new Browser(app), new Browser(app)]
+      const [finish, finishPlanted] = [await mail?.begin(own) ?? {}, await mail?.begin(planted) ?? {}]
+      t.equal((await sendBy([own, planted], finishPlanted, app)).json().code, 'invalid_code')
+      t.equal((await sendBy([own, planted], finish, app)).statusCode, 200)
+    })
 
-          const answer = await app.inject({
-            method: 'POST', url: '/auth/local/second-factor', headers: cookies, payload: { code: nextCode(t, secret) }
-          })
-
-          t.strictSame([answer.statusCode, answer.json().userId], [200, userId])
-          t.equal(await userIdIn(other), null, 'the session of the other cookie has ended')
-        }
+    t.test('attack 157: of two sessions with a user, the first does not become that of the second by what that has begun', async t => {
+      const { app, adasId, ada, steps: { 'a code of an app': _, ...steps } } = await startSteps(t, await keep(t))
+      for (const [what, { begin }] of Object.entries(steps)) {
+        const grace = await signedIn(app, GRACE)
+        const finish = await begin(grace)
+        t.equal((await sendBy([ada, grace], finish, app)).json().code, 'invalid_state', what)
+        t.equal(await userIdIn(ada), adasId)
       }
     })
 
@@ -241,8 +306,6 @@ for (const [kind, keep] of SHARED_SESSIONS) {
     })
   })
 }
-
-const EVE = { email: 'eve@example.com', password: 'apples and serpents' }
 
 /** Gives a user an authenticator app; then a browser signs in by a code and is trusted. */
 async function enrolledFor (t: Test, app: FastifyInstance, user: typeof ADA): Promise<(browser: Browser) => Promise<LightMyRequestResponse>> {
@@ -438,17 +501,16 @@ class FailingReads extends SlowSessionStore {
 
 t.test('attack 138: a session store that fails while one of several sessions is chosen is unavailable', async t => {
   const sessions = new FailingReads()
-  const { app, adasId } = await start(t, { store: new MemoryAuthStore(), sessions })
-  const [ada, waiting] = [await signedIn(app), new Browser(app)]
+  const { app } = await start(t, { store: new MemoryAuthStore(), sessions })
+  const [visitor, waiting] = [await visiting(app), new Browser(app)]
   const callback = await leaveFor(waiting, '/auth/a/login', { subject: 'grace-at-a' })
-  // The two sessions, the chosen one, the entry in the other one, and that one.
-  for (const read of [1, 2, 3, 4, 5]) {
+  // The two sessions, the chosen one, the entry in it and in the other one, and that one.
+  for (const read of [1, 2, 3, 4, 5, 6]) {
     sessions.failsAt = read
-    const answer = await app.inject({ url: callback, headers: several(ada, waiting) })
+    const answer = await app.inject({ url: callback, headers: several(visitor, waiting) })
     t.strictSame([answer.statusCode, answer.json().code, answer.cookies], [503, 'unavailable', []], `read ${read}`)
-    t.equal(await userIdIn(ada), adasId)
   }
-  t.equal((await app.inject({ url: callback, headers: several(ada, waiting) })).statusCode, 302, 'it can be finished')
+  t.equal((await app.inject({ url: callback, headers: several(visitor, waiting) })).statusCode, 302, 'it can be finished')
 })
 
 t.test('a session cookie of the application that comes twice is logged once', async t => {

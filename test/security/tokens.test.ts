@@ -4,10 +4,11 @@ import { connect } from 'node:net'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import { EncryptJWT, SignJWT, UnsecuredJWT, decodeJwt, exportJWK } from 'jose'
 import t, { type Test } from 'tap'
-import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../../lib/index.js'
+import { LocalIdentityProvider, type LocalIdentityProviderOptions, TokenVerifier } from '../../lib/index.js'
 import type { ExtraClaims } from '../../lib/tokens/token-issuer.js'
 import type { TokenUse } from '../../lib/tokens/token-claims.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { setEnv } from '../helpers/environment.js'
 import { listen } from '../helpers/loopback.js'
@@ -478,6 +479,66 @@ t.test('attack 51: a user of another application with the same secret is unknown
     ['a user of an application with another issuer', await tokenOf(other)],
     ['a program of an application with another issuer', await other.local.issueIdToken('nightly-export')]
   ])
+})
+
+const CONFIRMATIONS = [{ jkt: 'the thumbprint of a key' }, { 'x5t#S256': 'that of a certificate' }, {}, null, true]
+
+t.test('attack 156: a token that is bound to a key is not taken as that of its bearer', async t => {
+  const { app, good } = await start(t)
+  for (const [target, show] of Object.entries(ALL_TARGETS)) {
+    const use = { 'requireBearerFor a purpose': INVITATION, 'requireBearerFor an audience': { aud: 'reports' } }[target]
+    await assertAccepted(t, app, forge({ ...good(), ...use }), {}, { [target]: show })
+    await assertRefused(
+      t, app, CONFIRMATIONS.map(cnf => [JSON.stringify(cnf), forge({ ...good(), ...use, cnf })] as const), { [target]: show }
+    )
+  }
+})
+
+t.test('attack 156: the subject of a token of another server is not a user here, and a key that it is bound to counts', async t => {
+  const events = eventsOf(t, 'grant')
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const issuer = 'https://login.example'
+  const keys = [{ ...await exportJWK(publicKey), alg: 'ES256' }]
+  const verifier = new TokenVerifier({ issuer, keys, audience: 'reports', algorithms: ['ES256'] })
+  const local = localProvider()
+  const app = await startApp(t, { baseUrl: 'https://app.example', local }, {}, app => {
+    const { requireBearer, requireBearerFor, requireVerified } = app.auth
+    for (const [path, guard] of Object.entries({
+      plain: requireBearer, local: requireBearerFor(FOR_REPORTS), foreign: requireBearerFor({ ...FOR_REPORTS, verifier })
+    })) {
+      app.post<{ Params: { userId: string } }>(`/${path}/:userId`, { preHandler: guard }, async request =>
+        app.auth.grant(request.params.userId, { role: 'member' }, { request }))
+      app.post(`/${path}/verified`, { preHandler: [guard, requireVerified] }, async ({ token }) => token)
+      app.post(`/${path}/either`, { preHandler: app.auth.anyOf(requireBearerFor({ purpose: 'none' }), guard) }, async request =>
+        app.auth.grant(request.token?.sub ?? '', { role: 'member' }, { request }))
+    }
+  })
+  const { userId } = await app.auth.createUser({ ...ADA, emailVerified: true })
+  const browser = new Browser(app)
+  await browser.post('/auth/local/login', ADA)
+  const foreign = async (claims: object): Promise<string> =>
+    new SignJWT({ iss: issuer, aud: 'reports', sub: userId, iat: now(), exp: now() + 60, ...claims }).setProtectedHeader({ alg: 'ES256' }).sign(privateKey)
+  const tokens = {
+    plain: await local.issueIdToken(userId), local: await local.issueIdToken(userId, {}, 60, FOR_REPORTS), foreign: await foreign({})
+  }
+
+  for (const [path, token] of Object.entries(tokens)) {
+    // The cookie of the user beside it changes nothing: the token counts.
+    const ask = async (what: string): Promise<LightMyRequestResponse> =>
+      browser.post(`/${path}/${what}`, undefined, { authorization: `Bearer ${token}` })
+    const actor = path === 'foreign' ? undefined : userId
+    events.length = 0
+    t.equal((await ask(userId)).statusCode, 200, path)
+    t.equal((await ask('either')).statusCode, 200, path)
+    t.strictSame(events.map(event => event.actor), [actor, actor], path)
+    t.equal((await ask('verified')).statusCode, path === 'foreign' ? 403 : 200, path)
+  }
+  for (const cnf of CONFIRMATIONS) {
+    const bound = await foreign({ cnf })
+    const refused = await app.inject({ method: 'POST', url: `/foreign/${userId}`, headers: { authorization: `Bearer ${bound}` } })
+    t.match([refused.statusCode, refused.headers['www-authenticate']], [401, /^Bearer error="invalid_token"/])
+    await t.rejects(verifier.verify(bound), { code: 'invalid_token' })
+  }
 })
 
 t.test('attack 52: claims that only the issuer may set, or that are not data, make no token', async t => {

@@ -1,5 +1,6 @@
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../context.js'
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
+import { canSignIn } from '../../current-user/methods.js'
 import { withQuery } from '../../http/redirects.js'
 import { deviceOf } from '../../pages/device.js'
 import {
@@ -121,17 +122,19 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, row
   })
 }
 
-function methodsRow ({ auth, texts: { common, account }, links, rowOf, targets }: AccountView): Html {
+function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, targets }: AccountView): Html {
   const names = links.map(({ provider }) => provider)
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
   // Whom the application has created is known by an address.
   const own = new Map([['local', common.password], ['application', common.email]])
   const labelOf = (name: string): string => own.get(name) ?? providerLabel(auth, name)
   const hidden = targets('methods', { open: 'methods' })
-  const isOnly = links.length < 2
+  const isNeeded = (name: string): boolean => links.length < 2 ||
+    !canSignIn(auth, user, links.filter(({ provider }) => provider !== name))
+  const isOnly = names.every(isNeeded)
   const items = links.map(({ provider, claims: { email } }) => {
     const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
-    return html`<li><span>${labelOf(provider)} <small>${email}</small></span>${!isOnly &&
+    return html`<li><span>${labelOf(provider)} <small>${email}</small></span>${!isNeeded(provider) &&
       action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
   })
   return rowOf('methods', {
