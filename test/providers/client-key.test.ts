@@ -209,6 +209,8 @@ t.test('a push that is refused ends the login, and repeats no secret in the log'
   const answers = [
     [json(400, { error: 'invalid_request', error_description: `you sent ${fake.clientSecret}` }), 'provider_error'],
     [json(401, { error: 'invalid_client' }), 'provider_error'], [json(200, { request_uri: 'urn:x', expires_in: 60 }), 'provider_error'],
+    ...['server_says_no', true, { message: 'no' }].map(error =>
+      [json(201, { request_uri: 'urn:x', expires_in: 60, error, error_description: `you sent ${fake.clientSecret}` }), 'provider_error'] as const),
     [json(201, { expires_in: 60 }), 'provider_error'], [json(201, { request_uri: 'urn:x' }), 'provider_error'], [json(503, {}), 'provider_unavailable']
   ] as const
   for (const [answer, code] of answers) {
