@@ -15,11 +15,16 @@ export function demandsOf (
   if (classes?.length === 0) {
     throw unacceptable('acrValues of signInUrl has none of the acr_values in authorizationParams')
   }
-  const asksToLogIn = shown?.split(' ').includes('login') && !prompt?.split(' ').includes('login')
+  // `none` shows nothing, and cannot stand beside another value (OpenID Connect Core 3.1.2.1).
+  const asked = prompt === 'none' ? shown ?? prompt : prompt
+  const isLoginLost = asksToLogIn(shown) && !asksToLogIn(asked)
   return withoutUndefined({
     maxAge: age === undefined ? maxAge : Math.min(Number(age), maxAge ?? Infinity),
     acrValues: classes,
-    // `none` cannot stand beside another value (OpenID Connect Core 3.1.2.1).
-    prompt: asksToLogIn ? `login ${prompt}`.replace(' none', '') : prompt
+    prompt: isLoginLost ? `login ${asked}` : asked
   })
+}
+
+function asksToLogIn (prompt: string | undefined): boolean {
+  return prompt?.split(' ').includes('login') === true
 }

@@ -55,7 +55,7 @@ t.test('an operator does to a user all that there is to do, and gets back what i
   await t.rejects(run('show'), { code: 'unknown_user', message: `No user has the e-mail or the id ${EMAIL}.` })
 })
 
-t.test('what cannot be done is refused, and nothing is written', async t => {
+t.test('attack 164: what cannot be done is refused, a password in --store too, and nothing is written', async t => {
   const { store, run } = runnerOf(t)
   await t.rejects(run('show'), { code: 'unsupported', message: /^The database lacks .*; run: npx fastify-svc-auth migrate$/ })
   for (const target of [

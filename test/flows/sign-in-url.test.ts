@@ -182,7 +182,10 @@ t.test('attack 159: signInUrl asks for more than authorizationParams of every si
   t.strictSame(await attempt(login, { prompt: 'none' }), [null, 'login', '/'])
   t.strictSame(await attempt(login, { prompt: 'consent' }), [null, 'login consent', '/'])
   t.strictSame(await attempt(login, { prompt: 'login consent' }), [null, 'login consent', '/'])
-  t.strictSame(await attempt({ prompt: 'select_account' }, { prompt: 'none' }), [null, 'none', '/'], 'a wish gives way')
+  const choice = { prompt: 'select_account' }
+  t.strictSame(await attempt(choice, { prompt: 'none' }), [null, 'select_account', '/'])
+  t.strictSame(await attempt(choice, { prompt: 'consent' }), [null, 'consent', '/'], 'another page takes its place')
+  t.strictSame(await attempt({}, { prompt: 'none' }), [null, 'none', '/'])
 })
 
 t.test('a provider without ID tokens refuses maxAge, which could not be checked', async t => {

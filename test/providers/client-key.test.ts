@@ -203,7 +203,7 @@ t.test('a request is pushed where the metadata require it, by a secret and by a 
   t.notOk(idp.requests.includes('/request'), 'a provider that only offers it is asked as others')
 })
 
-t.test('a push that is refused ends the login, and repeats no secret in the log', async t => {
+t.test('attack 160: a push that is refused ends the login, and repeats no secret in the log', async t => {
   const fake = await startFakeOpenIdProvider(t)
   Object.assign(fake.metadata, { require_pushed_authorization_requests: true, pushed_authorization_request_endpoint: `${fake.issuer}/par` })
   const answers = [

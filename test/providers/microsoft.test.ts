@@ -399,7 +399,7 @@ t.test('a key may sign for its own issuer only, also when it was fetched for ano
   t.equal((await signIn(new Browser(app), entra, 'microsoft')).headers.location, failurePage('provider_error'))
 })
 
-t.test('the tenant organizations refuses a personal account, whichever key signs for it', async t => {
+t.test('attack 160: the tenant organizations refuses a personal account, whichever key signs for it', async t => {
   const entra = await start(t)
   const { app, browser, lines } = await appWith(t, provider(entra, { tenant: 'organizations' }))
   const iss = (tid: string) => `https://${HOST}/${tid}/v2.0`

@@ -335,7 +335,7 @@ t.test('a token response with an error is refused', async t => {
   })
 })
 
-t.test('an authorization response with a wrong parameter is refused', async t => {
+t.test('attack 160: an authorization response with a wrong parameter is refused, as what it is', async t => {
   const cases: Record<string, [callback: Record<string, string | null>, code: string]> = {
     'without iss, where the provider announces it': [{ iss: null }, 'provider_error'],
     'with the iss of another provider': [{ iss: 'https://evil.example' }, 'provider_error'],
