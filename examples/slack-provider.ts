@@ -19,7 +19,7 @@ export class SlackProvider extends OidcProvider {
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     // The parameter only preselects a workspace.
-    if (idToken['https://slack.com/team_id'] !== this.#team) throw new AuthError('access_denied')
+    if (idToken['https://slack.com/team_id'] !== this.#team) throw new AuthError('not_allowed')
     return super.identityOf(profile, idToken)
   }
 }

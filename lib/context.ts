@@ -7,6 +7,7 @@ import type { PageLayout } from './pages/page-layout.js'
 import type { PasskeyPaths } from './pages/passkey-form.js'
 import type { Sealer } from './sealed.js'
 import type { StoreCapabilities } from './store/capabilities.js'
+import type { OneTimeEntries } from './store/one-time-entries.js'
 import type { RateLimits } from './web/limits.js'
 import type { Mailer } from './web/mailer.js'
 import type { PublishedResources } from './web/published-resources.js'
@@ -18,6 +19,8 @@ type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOut
 export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   /** What the store keeps besides accounts. */
   readonly kept: StoreCapabilities
+  /** Keeps the records of a use: the entries of the store, else those of this application. */
+  readonly records: OneTimeEntries
   /** Seals ID tokens in sessions; null where no provider has `signOut`. */
   readonly signOutSealer: Sealer | null
   /** `app.auth.channel`. */

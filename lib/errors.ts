@@ -17,6 +17,7 @@ export const ERRORS = {
   unavailable: [503, 'Accounts cannot be reached at the moment; try again later.'],
   invalid_state: [400, 'This sign-in has expired or was already used; start it again.'],
   access_denied: [403, 'The sign-in was declined at the provider.'],
+  not_allowed: [403, 'This sign-in is not allowed here; use another account, or ask the operator of this application.'],
   provider_error: [502, 'The provider returned an invalid response; start the sign-in again.'],
   provider_unavailable: [503, 'The provider cannot be reached at the moment; try again later.'],
   account_exists: [409, 'An account with this e-mail already exists; sign in to it the way you did before.'],

@@ -30,6 +30,7 @@ import { warnOfRepeatedCookie } from './session/request-cookies.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
+import { MemoryEntries } from './store/memory/entries.js'
 import { MemorySessions } from './store/memory/sessions.js'
 import { capabilitiesOf } from './store/capabilities.js'
 import { SqlAuthStore } from './store/sql.js'
@@ -153,6 +154,10 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   const { session, store, rateLimit, layout, dataSecrets, signOutSecrets, ...resolved } = options
   const { factors, site } = resolved
   const kept = capabilitiesOf(store)
+  const records = kept.entries ?? new MemoryEntries()
+  for (const entries of [records, session?.rows.entries]) {
+    if (entries instanceof MemoryEntries) entries.log = app.log
+  }
   const counter = await setUpCounter(app, rateLimit, kept.attempts)
   const channel = new EventEmitter<AuthEvents>()
   // An application may have a listener for each open socket.
@@ -161,6 +166,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   return Object.freeze({
     ...resolved,
     kept,
+    records,
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),

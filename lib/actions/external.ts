@@ -5,7 +5,6 @@ import { current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
-import { withParameter } from '../http/redirects.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { Outbox } from '../mails/outbox.js'
 import { checkedIdentity } from '../providers/identity.js'
@@ -35,7 +34,7 @@ const callbackSchema = (provider: string) => ({
     operationId: operationIdOf(`${provider}/callback`),
     user: 'signed-in',
     answers: { 302: redirect },
-    refuses: [...REFUSALS, 'access_denied', 'blocked', 'account_exists', 'already_linked']
+    refuses: [...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'account_exists', 'already_linked']
   }),
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
 })
@@ -108,13 +107,15 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   })
 }
 
-/** Adds the fields of a response that providers read; Apple has `user`. */
-function withResponse (callback: string, body: Readonly<Record<string, string>>): string {
-  const fields = ['code', 'state', 'iss', 'error', 'user']
-  const url = fields.reduce((url, name) => body[name] ? withParameter(url, name, body[name]) : url, callback)
+/** Adds the fields of a response, but no tokens, which URLs must not have. */
+function withResponse (callback: string, fields: Readonly<Record<string, string>>): string {
+  const { id_token: _, access_token: __, error_description: description, ...others } = fields
+  const url = `${callback}?${new URLSearchParams(others)}`
   // Servers and proxies take 8 KB at least.
-  if (url.length > 8192) throw new AuthError('invalid_request')
-  return url
+  const [longest, words] = [8192, new URLSearchParams(description && { error_description: description })]
+  if (url.length > longest) throw new AuthError('invalid_request')
+  // A description is cut, not in the middle of a byte: it is for the log.
+  return `${url}&${words}`.slice(0, longest).replace(/&$|%.?$/, '')
 }
 
 /** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */

@@ -18,7 +18,6 @@ import type { Principal } from '../session/record.js'
 import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../session/pending-steps.js'
 import { useOwner } from '../session/several-cookies.js'
 import { identityOfUser, signIn, signInUser } from '../sign-in/sign-in.js'
-import { MemoryEntries } from '../store/memory/entries.js'
 import {
   DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries
 } from '../store/one-time-entries.js'
@@ -42,9 +41,6 @@ const MAX_ATTEMPTS = 5
 const LIMITS = [{ max: 10, window: 15 * 60_000 }, { max: 20, window: DAY_MS }]
 /** One beyond the limits, which tells that they are passed. */
 const MOST_KEPT = Math.max(...LIMITS.map(({ max }) => max)) + 1
-
-/** For stores without entries. */
-const entriesOfProcess = new MemoryEntries()
 
 /**
  * Sends a link and a code to an address, with an account or, where users may register, without. The
@@ -211,18 +207,14 @@ async function signInOwner (
 async function countAttempt (auth: AuthContext, email: string): Promise<void> {
   const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
   // Before they are counted, so that of many at once no more than these pass.
-  await entriesOf(auth).put({ ...entry, startedAt: Date.now() }, MOST_KEPT)
+  await auth.records.put({ ...entry, startedAt: Date.now() }, MOST_KEPT)
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 
 async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
-  const since = (window: number) => entriesOf(auth).count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
+  const since = (window: number) => auth.records.count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
   const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))
   return Math.min(...left)
-}
-
-function entriesOf ({ kept }: AuthContext): OneTimeEntries {
-  return kept.entries ?? entriesOfProcess
 }
 
 /** The store does not learn the address. */

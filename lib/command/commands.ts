@@ -9,6 +9,7 @@ import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../store/sql.js'
 import { newKey } from '../tokens/token-keys.js'
 import type { OptionName, Values } from './options.js'
+import { note } from './output.js'
 
 export interface Command {
   /** What follows the name. */
@@ -51,7 +52,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   },
   show: ofUser('', 'Show a user, their links and factors', [], shown),
   grant: ofUser('--claim k=v...', 'Grant claims; k:=v for JSON', ['claim'], async (auth, user, values) => {
-    if (!user.emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
+    warnOfUnconfirmed(user)
     return auth.grant(user.userId, claimsIn(values), CAUSE)
   }),
   withdraw: ofUser('--claim k...', 'Withdraw claims', ['claim'], async (auth, { userId }, { claim = [] }) =>
@@ -67,6 +68,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   'reset-factors': ofUser('', 'Remove second factors and passkeys', [], async (auth, { userId }) =>
     auth.resetFactors(userId, CAUSE)),
   link: ofUser('', 'Print a link that signs in once', OF_LINKS, async (_auth, user, values, store) => {
+    warnOfUnconfirmed(user)
     const link = await (await linkMaker(values))(store, user, 'sign-in')
     audit('sign-in-link', { userId: user.userId }, { log: LOG, ...CAUSE })
     return link
@@ -99,6 +101,11 @@ async function shown (auth: Authorization, user: User) {
   return { ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId) }
 }
 
+/** Anyone can register with an address, and prepare the account that its owner then gets. */
+function warnOfUnconfirmed ({ emailVerified }: User): void {
+  if (!emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
+}
+
 function ofUser (
   takes: string, does: string, options: readonly OptionName[],
   act: (auth: Authorization, user: User, values: Values, store: SqlAuthStore) => Promise<object>
@@ -128,7 +135,7 @@ async function withStore (
   mayLack: boolean,
   work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
 ): Promise<object> {
-  if (target !== undefined && URL.canParse(target) && new URL(target).password !== '') {
+  if (target !== undefined && hasPassword(target)) {
     throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
   }
   const { SqlAuthStore } = await import('../store/sql.js')
@@ -145,6 +152,12 @@ async function withStore (
   } finally {
     await store.close()
   }
+}
+
+/** Several hosts make what is no URL to Node.js. */
+function hasPassword (target: string): boolean {
+  const [login = '', query = ''] = target.split(/\?(.*)/s)
+  return /:\/\/[^/#:]*:[^/#]+@/.test(login) || [...new URLSearchParams(query).keys()].some(name => /passw/i.test(name))
 }
 
 function unsupported (message: string): AuthError {
@@ -165,8 +178,4 @@ function claimsIn ({ claim: claims = [] }: Values): Record<string, string> {
     } catch {}
     throw new OptionsError(`--claim must be name=value, or name:=JSON such as 'roles:=["admin"]'; it is ${claim}`)
   }))
-}
-
-function note (text: string): void {
-  process.stderr.write(`${text}\n`)
 }

@@ -2,22 +2,23 @@
 import { AuthError, OptionsError } from '../errors.js'
 import { COMMANDS, type Command } from './commands.js'
 import { parse } from './options.js'
+import { note, print } from './output.js'
 
 /** Runs a command. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage or setting. */
 export async function run ([name = '', ...args]: readonly string[]): Promise<number> {
   const isJson = args.includes('--json')
   try {
-    if (/^(?:-h|--help|help)$/.test(name)) return print(help())
+    if (/^(?:-h|--help|help)$/.test(name)) return done(help())
     const command = COMMANDS.get(name)
     if (command === undefined) throw new OptionsError(unknown(name))
     const { values, positionals } = parse(args)
-    if (values.help === true) return print(`${usageOf(name, command)}\n${command.does}.`)
+    if (values.help === true) return done(`${usageOf(name, command)}\n${command.does}.`)
     const isKnown = Object.keys(values).every(option => ['store', 'json', ...command.options].includes(option))
     const takesUser = command.takes.startsWith('<')
     if (!isKnown || positionals.length !== Number(takesUser)) throw new OptionsError(usageOf(name, command))
     const result = await command.run(values, String(positionals[0]))
-    if ('url' in result && !isJson) return print(String(result.url))
-    return print(JSON.stringify(result, null, isJson ? 0 : 2))
+    if ('url' in result && !isJson) return done(String(result.url))
+    return done(JSON.stringify(result, null, isJson ? 0 : 2))
   } catch (error) {
     const { code, message, cause }: { code?: unknown, message?: unknown, cause?: unknown } = Object(error)
     const isUsage = error instanceof OptionsError || String(code).startsWith('ERR_PARSE_ARGS')
@@ -25,13 +26,13 @@ export async function run ([name = '', ...args]: readonly string[]): Promise<num
     const isOfStore = code === 'unavailable' && cause instanceof Error
     const reason = isOfStore ? `The database cannot be used: ${cause.message}` : message
     const sentence = String(reason).replaceAll(/\s+/g, ' ')
-    process.stderr.write(`${isJson ? JSON.stringify({ code, message: sentence }) : sentence}\n`)
+    note(isJson ? JSON.stringify({ code, message: sentence }) : sentence)
     return isUsage ? 2 : 1
   }
 }
 
-function print (text: string): 0 {
-  process.stdout.write(`${text}\n`)
+function done (text: string): 0 {
+  print(text)
   return 0
 }
 

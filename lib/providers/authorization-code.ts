@@ -4,6 +4,7 @@ import type { AuthenticationContext } from '../authentication.js'
 import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials, type ClientOptions } from './client-authentication.js'
+import { demandsOf } from './demands.js'
 import { providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type {
@@ -39,7 +40,8 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
 
   /** Builds the authorization request (RFC 6749 section 4.1.1). */
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
-    const { redirectUri, state, codeVerifier, loginHint, prompt, maxAge, scopes = [], acrValues } = request
+    const { redirectUri, state, codeVerifier, loginHint, scopes = [] } = request
+    const { prompt, maxAge, acrValues } = demandsOf(this.options.authorizationParams, request)
     const { authorization_endpoint: endpoint } = await this.server()
     const url = new URL(String(endpoint))
     const scope = [...new Set([...this.options.scopes, ...scopes])].join(' ')

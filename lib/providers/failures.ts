@@ -48,6 +48,12 @@ const DENIALS: ReadonlySet<string> = new Set([
   'unauthorized', 'user_cancelled_login', 'user_cancelled_authorize'
 ])
 
+/**
+ * What tells a rule of the provider from the user's own no, which have one code: of a rule of
+ * Auth0, of Okta, of Entra (the user is not assigned to the application, conditional access).
+ */
+const RULE = /^unauthorized: |\bis not assigned to\b|\bAADSTS(?:50105|530\d\d)\b/
+
 const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error'])
 
 /** Of a used or expired code, as after the browser's back button, and of an unconfirmed address. */
@@ -72,8 +78,9 @@ export function providerFailure (error: unknown, sent: readonly string[] = []): 
   const isTransient = isOfUser ? TRANSIENT.has(code) : isFromOverload(error)
   const advice = isDenial ? undefined : ADVICE.get(code)
   const message = advice === undefined ? description : `${advice} (${description})`
+  const denial = RULE.test(description) ? 'not_allowed' : 'access_denied'
   return failure(
-    isDenial ? 'access_denied' : isTransient ? 'provider_unavailable' : 'provider_error',
+    isDenial ? denial : isTransient ? 'provider_unavailable' : 'provider_error',
     redacted(message, sent),
     { isEveryday: isDenial || (!isOfUser && EVERYDAY.has(code)) }
   )

@@ -45,7 +45,7 @@ export class GoogleProvider extends OidcProvider {
     // The parameter hd only filters Google's list of accounts, and the user can change it.
     if (this.#hostedDomain !== undefined && !isAdmitted(hd, this.#hostedDomain)) {
       const message = `the account does not belong to the Workspace domain ${this.#hostedDomain}`
-      throw failure('access_denied', message, { isEveryday: true })
+      throw failure('not_allowed', message, { isEveryday: true })
     }
     return { ...identity, claims: { ...identity.claims, hd } }
   }

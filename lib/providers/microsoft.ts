@@ -2,7 +2,7 @@ import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { UUID } from '../base/uuid.js'
 import { mustBe } from '../option-checks.js'
-import { unacceptable } from './failures.js'
+import { failure, unacceptable } from './failures.js'
 import { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
@@ -59,7 +59,7 @@ export class MicrosoftProvider extends OidcProvider {
     if (typeof tid !== 'string' || !UUID.test(tid)) throw unacceptable('the ID token has no tid that is a GUID')
     if (UUID.test(this.#tenant) && tid !== this.#tenant) throw unacceptable('the ID token belongs to another tenant')
     if (this.#tenant === 'organizations' && tid === PERSONAL_TENANT) {
-      throw unacceptable('the ID token belongs to a personal account')
+      throw failure('not_allowed', 'the ID token belongs to a personal account', { isEveryday: true })
     }
     if (!isText(oid)) throw unacceptable('the ID token has no oid')
     // tid and oid identify the user even after a new app registration, which changes sub.

@@ -66,7 +66,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
   /**
    * Requests the user of an access token from the provider's API.
    *
-   * @throws AuthError to refuse the user: `access_denied`, or `provider_error`
+   * @throws AuthError to refuse the user: `not_allowed`, or `provider_error`
    */
   protected abstract identify (api: ProviderApi, accessToken: string): Promise<UncheckedIdentity>
 

@@ -4,11 +4,14 @@ import { withoutUndefined } from '../base/defaults.js'
 import { Once } from '../base/once.js'
 import { isSecureUrl } from '../http/secure-url.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
+import { demandsOf } from './demands.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
-import { failure, providerFailure, unacceptable } from './failures.js'
+import { failure, providerFailure, redacted, unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
-import type { AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity } from './provider.js'
+import type {
+  AuthorizationRequest, AuthorizationResponse, EndSessionRequest, SignInParameters, UncheckedIdentity
+} from './provider.js'
 
 /** The claims about a user: of the verified ID token, and what userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {
@@ -49,7 +52,9 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     try {
       const response = await this.credentials.authenticate(server, sent, async authentication =>
         oauth.pushedAuthorizationRequest(server, this.client, authentication, url.searchParams, this.http))
-      const { request_uri: uri } = await oauth.processPushedAuthorizationResponse(server, this.client, response)
+      const { request_uri: uri, error, error_description: description } =
+        await oauth.processPushedAuthorizationResponse(server, this.client, response)
+      if (error) throw unacceptable(redacted(`${error}: ${description}`, sent))
       const reference = new URL(String(server.authorization_endpoint))
       reference.searchParams.set('client_id', this.client.client_id)
       reference.searchParams.set('request_uri', uri)
@@ -85,7 +90,7 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     const issuer = await withTenantOf(tokenResponse, server)
     const tokens = await super.tokensIn(tokenResponse, issuer, response, {
       expectedNonce: response.nonce,
-      maxAge: this.#maxAge(response) ?? oauth.skipAuthTimeCheck,
+      maxAge: this.#demands(response).maxAge ?? oauth.skipAuthTimeCheck,
       requireIdToken: true
     })
     const { jwks: known } = this.#keys
@@ -101,7 +106,7 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   protected override async userOf (
     tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
   ): Promise<{ identity: UncheckedIdentity, signed: AuthenticationContext }> {
-    const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.#maxAge(response) !== undefined)
+    const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.#demands(response).maxAge !== undefined)
     // An empty claim of the ID token must not hide the one of userinfo.
     const idToken = { ...presentClaims(claims), sub }
     const signed = signedProofIn(idToken)
@@ -111,17 +116,15 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   }
 
   /** Refuses another `acr` than one that was asked for: to a provider, `acr_values` is a wish. */
-  #assertContext ({ acrValues }: AuthorizationResponse, { acr }: AuthenticationContext): void {
-    const wanted = acrValues ?? this.options.authorizationParams.acr_values?.split(' ')
+  #assertContext (response: AuthorizationResponse, { acr }: AuthenticationContext): void {
+    const { acrValues: wanted } = this.#demands(response)
     if (wanted === undefined || (acr !== null && wanted.includes(acr))) return
     const message = `the acr of the ID token is ${acr ?? 'absent'}, expected ${wanted.join(' or ')}`
-    throw failure('access_denied', message, { isEveryday: acr !== null })
+    throw failure('not_allowed', message, { isEveryday: acr !== null })
   }
 
-  /** Seconds since the user authenticated at the provider at most; undefined without a limit. */
-  #maxAge ({ maxAge }: AuthorizationResponse): number | undefined {
-    const { max_age: always } = this.options.authorizationParams
-    return maxAge ?? (always === undefined ? undefined : Number(always))
+  #demands (asked: SignInParameters): SignInParameters {
+    return demandsOf(this.options.authorizationParams, asked)
   }
 
   /** Adds the claims of the scopes that only userinfo has: the signed ID token takes precedence. */

@@ -140,7 +140,7 @@ export class OidcProvider implements ExternalProvider {
    *
    * @param profile the claims of the verified ID token and of userinfo
    * @param _idToken the claims of the verified ID token alone, for claims that must be signed
-   * @throws AuthError to refuse the user: `access_denied`, or `provider_error`
+   * @throws AuthError to refuse the user: `not_allowed`, or `provider_error`
    */
   protected identityOf (profile: OidcProfile, _idToken: OidcProfile): UncheckedIdentity {
     const { sub, email, email_verified: emailVerified, name, picture } = profile

@@ -130,7 +130,7 @@ export interface ExternalProvider {
    * Validates the authorization response, exchanges its code for tokens, and reads the identity of
    * the user.
    *
-   * @throws AuthError `access_denied`, `provider_unavailable`, `provider_error`
+   * @throws AuthError `access_denied` (by the user), `not_allowed` (by a rule), or as above
    */
   authenticate (response: AuthorizationResponse): Promise<Authentication>
 

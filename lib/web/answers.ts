@@ -84,7 +84,8 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
   const isEveryday = statusCode < 500 || code === 'busy'
   if (cause instanceof ProviderFailure ? cause.isEveryday : isEveryday) {
     // Other causes are not logged: a parser quotes its input, which may be a password.
-    const isOfProvider = cause instanceof Error && (cause instanceof ProviderFailure || code === 'access_denied')
+    const isOfProvider = cause instanceof ProviderFailure ||
+      (cause instanceof Error && ['access_denied', 'not_allowed'].includes(code))
     request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
   } else {
     // The sentence for the client is the message of the entry; the reason is that of the error.

@@ -32,7 +32,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
       return { ...JSON.parse(stdout), audited: stderr }
     }
 
-    t.match(await run('migrate', '--check'), { code: 1, stderr: /^(?:The database lacks 0000_|The database cannot be used: .*unable to open).*\n$/ })
+    t.match(await run('migrate', '--check'), { code: 1, stderr: /^(?:The database lacks 0000_|The database cannot be used: .*the file does not exist).*\n$/ })
     t.match((await json('migrate')).migrated.length, 2)
     t.match(await run('migrate', '--check'), { code: 0, stderr: '' })
 
@@ -109,7 +109,7 @@ t.test('a database that is away, cannot be opened or is none is one sentence, wi
   const port = await freePort()
   for (const [target, code, sentence] of [
     [`postgres://app:the-password@127.0.0.1:${port}/app`, 1, /^The database cannot be used: .*ECONNREFUSED.*start the server/],
-    [join(folder, 'nothing.db'), 1, /^The database cannot be used: .*unable to open/],
+    [join(folder, 'nothing.db'), 1, /^The database cannot be used: .*the file does not exist; .*migrate/],
     [join(folder, 'notes.txt'), 1, /^The database cannot be used: .*not a database/],
     ['users', 2, /^target must name an SQLite file/]
   ] as const) {

@@ -1,23 +1,27 @@
 /** What each command does, in this process; command.long.ts has them as processes, on each database. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
-import { SqlAuthStore } from '../../lib/index.js'
+import { Authorization, SqlAuthStore } from '../../lib/index.js'
 import { COMMANDS } from '../../lib/command/commands.js'
 import type { Values } from '../../lib/command/options.js'
+import { run } from '../../lib/command/run.js'
 import { LOCAL_SECRET } from '../helpers/app.js'
 import { setEnv } from '../helpers/environment.js'
 
 const EMAIL = 'ada@example.com'
 const TO = { 'base-url': 'https://app.example' }
 
-/** Runs commands on a database of their own; what they note beside their output is left out. */
+/** Runs commands on a database of their own; what they note beside their output is kept apart. */
 function runnerOf (t: Test) {
   const store = join(t.testdir({ 'users.db': '' }), 'users.db')
   setEnv(t, { LOCAL_IDP_SECRET: LOCAL_SECRET })
-  t.intercept(process.stderr, 'write', { value: () => true })
+  const notes: string[] = []
+  t.intercept(process.stderr, 'write', { value: (text: string) => notes.push(text) })
   return {
     store,
+    notes,
     async run (name: string, who = EMAIL, values: Partial<Values> = {}): Promise<Record<string, any>> {
       const command = COMMANDS.get(name)
       if (command === undefined) throw new Error(`there is no command ${name}`)
@@ -51,10 +55,21 @@ t.test('an operator does to a user all that there is to do, and gets back what i
   await t.rejects(run('show'), { code: 'unknown_user', message: `No user has the e-mail or the id ${EMAIL}.` })
 })
 
-t.test('what cannot be done is refused, and nothing is written', async t => {
+t.test('attack 164: what cannot be done is refused, a password in --store too, and nothing is written', async t => {
   const { store, run } = runnerOf(t)
   await t.rejects(run('show'), { code: 'unsupported', message: /^The database lacks .*; run: npx fastify-svc-auth migrate$/ })
-  await t.rejects(run('create', EMAIL, { store: 'postgres://ada:secret@localhost/app' }), { message: /^--store has a password/ })
+  for (const target of [
+    'postgres://ada:secret@localhost/app', 'postgres://ada:secret@one:1,two:2/app', 'postgres://localhost/app?password=secret',
+    'postgres://localhost/app?sslmode=require&pass%77ord=secret', 'postgres://localhost/app?sslpassword=secret',
+    'postgres://localhost/app?PASSWORD=secret', 'postgres://ada:@localhost/app?password=secret', 'postgres://:secret@localhost/app'
+  ]) {
+    for (const name of ['create', 'show', 'migrate']) {
+      await t.rejects(run(name, EMAIL, { store: target }), { name: 'OptionsError', message: /^--store has a password(?!.*secret)/ }, target)
+    }
+  }
+  for (const target of ['postgres://ada@localhost:1/app?connect_timeout=1', 'postgres://ada@localhost:1,localhost:2/app']) {
+    await t.rejects(run('show', EMAIL, { store: target }), { code: 'unavailable' }, target)
+  }
   await run('migrate')
   for (const claim of ['role', '=x', 'role:={']) {
     await t.rejects(run('create', EMAIL, { claim: [claim] }), { name: 'OptionsError', message: /^--claim must be name=value/ })
@@ -65,6 +80,63 @@ t.test('what cannot be done is refused, and nothing is written', async t => {
 
   new Sqlite(store).exec("insert into svc_auth_migrations values ('9999_later')").close()
   await t.rejects(run('show'), { code: 'unsupported', message: 'The database is of a newer version, with 9999_later; install that version.' })
+})
+
+t.test('a file that does not exist is told, and not made', async t => {
+  const { run } = runnerOf(t)
+  const store = join(t.testdir({}), 'none.db')
+  for (const [name, values] of [['show', {}], ['create', {}], ['migrate', { check: true }]] as const) {
+    await t.rejects(run(name, EMAIL, { store, ...values }), { code: 'unavailable', cause: { message: /the file does not exist; .* migrate$/ } }, name)
+  }
+  t.notOk(existsSync(store))
+})
+
+t.test('link warns as grant does before it opens an account whose address nobody has confirmed', async t => {
+  const { store, run, notes } = runnerOf(t)
+  await run('migrate')
+  const users = new SqlAuthStore(store)
+  t.teardown(() => users.close())
+  const auth = new Authorization(users)
+  await auth.createUser({ email: EMAIL })
+  await auth.createUser({ email: 'grace@example.com', emailVerified: true })
+  const attempts: Array<[string, Partial<Values>]> = [['grant', { claim: ['role=admin'] }], ['link', TO]]
+  for (const [name, values] of attempts) {
+    notes.length = 0
+    await run(name, EMAIL, values)
+    t.match(notes[0], /^The e-mail is not confirmed: make sure that it is theirs/, `${name}, before all else`)
+    notes.length = 0
+    await run(name, 'grace@example.com', values)
+    t.notMatch(notes.join(''), /not confirmed/, name)
+  }
+})
+
+t.test('attack 163: control characters of names and browsers reach no terminal, and the text is the same', async t => {
+  const { store, run: runCommand } = runnerOf(t)
+  await runCommand('migrate')
+  const users = new SqlAuthStore(store)
+  t.teardown(() => users.close())
+  const hostile = Array.from({ length: 0xa0 }, (_, code) => String.fromCharCode(code)).join('').replace('\0', '') + '\u202e\u2028\u2069'
+  const { userId, generation } = await new Authorization(users).createUser({ email: EMAIL, emailVerified: true, claims: { note: hostile } })
+  const now = Date.now()
+  const user = { userId, provider: 'application', claims: { sub: userId }, generation, proofs: { at: now, methods: [] } }
+  await users.sessions.insert({ idHash: 'a', user, data: null, userAgent: hostile, createdAt: now, expiresAt: now + 60_000 }, null)
+  const printed: string[] = []
+  for (const stream of [process.stdout, process.stderr]) {
+    t.intercept(stream, 'write', { value: (text: string) => printed.push(text) })
+  }
+  const runs = [
+    ['show', EMAIL], ['export', EMAIL], ['export', EMAIL, '--json'], ['grant', EMAIL, '--claim', `name=${hostile}`],
+    ['block', EMAIL, '--reason', hostile], ['show', `x${hostile}@example.com`], ['show', hostile, '--json'], [hostile], ['show', `--${hostile}`]
+  ]
+  const outputs = []
+  for (const args of runs) {
+    printed.length = 0
+    await run([...args, '--store', store])
+    outputs.push(printed.join(''))
+  }
+  for (const output of outputs) t.notMatch(output, /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u)
+  t.equal(JSON.parse(outputs[1] ?? '').claims.note, hostile)
+  t.equal(JSON.parse(outputs[2] ?? '').sessions[0].userAgent, hostile)
 })
 
 t.test('a key is made, from a time on', async t => {

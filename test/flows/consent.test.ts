@@ -255,13 +255,17 @@ t.test('acrValues are sent, and the acr of the ID token must be one of them', as
   const golden = app.auth.signInUrl('dev', { acrValues: ['gold'] })
 
   t.strictSame(await attempt(golden, 'gold'), ['gold', '/'])
-  t.strictSame(await attempt(golden, 'silver'), ['gold', 'access_denied'])
-  t.strictSame(await attempt(golden, undefined), ['gold', 'access_denied'])
+  t.strictSame(await attempt(golden, 'silver'), ['gold', 'not_allowed'])
+  t.strictSame(await attempt(golden, undefined), ['gold', 'not_allowed'])
   t.strictSame(await attempt(app.auth.signInUrl('dev', { acrValues: ['gold', 'silver'] }), 'silver'), ['gold silver', '/'])
   t.strictSame(await attempt('/auth/dev/login', undefined), [null, '/'], 'only where it was asked for')
   t.strictSame(await attempt('/auth/strict/login', 'silver'), ['gold silver', '/'])
-  t.strictSame(await attempt('/auth/strict/login', 'bronze'), ['gold silver', 'access_denied'])
-  t.strictSame(await attempt(app.auth.signInUrl('strict', { acrValues: ['gold'] }), 'silver'), ['gold', 'access_denied'])
+  t.strictSame(await attempt('/auth/strict/login', 'bronze'), ['gold silver', 'not_allowed'])
+  t.strictSame(await attempt(app.auth.signInUrl('strict', { acrValues: ['gold'] }), 'silver'), ['gold', 'not_allowed'])
+  t.strictSame(await attempt(app.auth.signInUrl('strict', { acrValues: ['bronze', 'gold'] }), 'bronze'), ['gold', 'not_allowed'], 'attack 159')
+  t.strictSame(await attempt(app.auth.signInUrl('strict', { maxAge: 60 }), 'bronze'), ['gold silver', 'not_allowed'], 'attack 159')
+  const disjoint = await app.inject(app.auth.signInUrl('strict', { acrValues: ['bronze'] }))
+  t.match([disjoint.statusCode, disjoint.json()], [502, { code: 'provider_error' }], 'no acr would fulfil both')
 })
 
 t.test('a provider without ID tokens refuses acrValues, which could not be compared', async t => {

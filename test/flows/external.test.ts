@@ -210,7 +210,8 @@ t.test('each failure of a sign-in has its code', async t => {
       [Object.assign(new Error('slow down'), { statusCode: 429 }), 'provider_error', /slow down/],
       [new TypeError('x is not a function'), 'provider_error', /x is not a function/],
       ['a string', 'provider_error', /unknown failure/],
-      [new AuthError('access_denied', { cause: new Error('not in the team') }), 'access_denied', /not in the team/],
+      ...(['access_denied', 'not_allowed'] as const).map((code): [unknown, string, RegExp] =>
+        [new AuthError(code, { cause: new Error('not in the team') }), code, /"reason":"not in the team"/]),
       [new AuthError('provider_unavailable'), 'provider_unavailable', /provider_unavailable/]
     ]
     for (const [failure, code, logged] of failures) {

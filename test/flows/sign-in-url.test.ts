@@ -4,6 +4,8 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthorizationRequest, type AuthorizationResponse, type AuthPluginOptions, OAuth2Provider } from '../../lib/index.js'
 import { SignedRequests, type SignInUrlOptions } from '../../lib/http/signed-requests.js'
+import type { SignInParameters } from '../../lib/providers/provider.js'
+import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
@@ -155,6 +157,35 @@ t.test('an OpenID provider gets what is asked, and max_age is checked on the way
   again.searchParams.delete('max_age')
   const unproven = await idp.authorize(again.href)
   t.equal((await browser.get(unproven.pathname + unproven.search)).json().code, 'provider_error')
+})
+
+t.test('attack 159: signInUrl asks for more than authorizationParams of every sign-in, and never for less', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const seconds = (ago: number) => Math.floor(Date.now() / 1000) - ago
+  const attempt = async (authorizationParams: Record<string, string>, asked: SignInParameters, ago = 0) => {
+    const app = await startApp(t, { baseUrl: 'https://app.example', providers: [fake.provider({ authorizationParams })] })
+    const browser = new Browser(app)
+    const { headers: { location = '' } } = await browser.get(app.auth.signInUrl('fake', asked))
+    fake.idTokenClaims = { auth_time: seconds(ago) }
+    const answer = await browser.get(fake.consent(location), { accept: 'application/json' })
+    const sent = new URL(location).searchParams
+    return [sent.get('max_age'), sent.get('prompt'), answer.headers.location ?? answer.json().code]
+  }
+  const [hour, login] = [{ max_age: '3600' }, { prompt: 'login' }]
+
+  t.strictSame(await attempt(hour, { maxAge: 86_400 }, 7200), ['3600', null, 'provider_error'])
+  t.strictSame(await attempt(hour, { maxAge: 86_400 }, 1800), ['3600', null, '/'])
+  t.strictSame(await attempt(hour, { maxAge: 60 }, 1800), ['60', null, 'provider_error'])
+  t.strictSame(await attempt(hour, { loginHint: 'ada' }, 7200), ['3600', null, 'provider_error'])
+  t.strictSame(await attempt({}, { maxAge: 60 }, 1800), ['60', null, 'provider_error'])
+  t.strictSame(await attempt(login, {}), [null, 'login', '/'])
+  t.strictSame(await attempt(login, { prompt: 'none' }), [null, 'login', '/'])
+  t.strictSame(await attempt(login, { prompt: 'consent' }), [null, 'login consent', '/'])
+  t.strictSame(await attempt(login, { prompt: 'login consent' }), [null, 'login consent', '/'])
+  const choice = { prompt: 'select_account' }
+  t.strictSame(await attempt(choice, { prompt: 'none' }), [null, 'select_account', '/'])
+  t.strictSame(await attempt(choice, { prompt: 'consent' }), [null, 'consent', '/'], 'another page takes its place')
+  t.strictSame(await attempt({}, { prompt: 'none' }), [null, 'none', '/'])
 })
 
 t.test('a provider without ID tokens refuses maxAge, which could not be checked', async t => {

@@ -10,7 +10,7 @@ import { SOME_SESSION_STORES } from './session-stores.js'
 export const BASE_URL = 'https://app.example'
 const PAGE = `${BASE_URL}/sign-in`
 
-const STATUS = { invalid_state: 400, access_denied: 403, account_exists: 409, provider_error: 502, provider_unavailable: 503 } as const
+const STATUS = { invalid_state: 400, access_denied: 403, not_allowed: 403, account_exists: 409, provider_error: 502, provider_unavailable: 503 } as const
 export type RefusalCode = keyof typeof STATUS
 
 const TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']

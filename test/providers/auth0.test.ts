@@ -267,14 +267,14 @@ t.test('updated_at is passed on as the text that it is', async t => {
   t.equal((await browser.get('/me')).json().principal.claims.updated_at, '2026-02-28T23:59:59.999Z')
 })
 
-t.test('a Rule that says unauthorized is access_denied, and its reason is in the log only', async t => {
+t.test('a Rule that says unauthorized is not_allowed, and its reason is in the log only', async t => {
   const auth0 = await start(t)
   auth0.deniedByRule = 'user is blocked <b>since Monday</b>'
   const { browser, lines } = await appWith(t, provider(auth0))
 
   const landing = await signIn(browser, auth0, 'auth0')
 
-  t.equal(landing.headers.location, failurePage('access_denied'))
+  t.equal(landing.headers.location, failurePage('not_allowed'))
   t.notMatch(JSON.stringify([landing.headers, landing.body]), /Monday/)
   t.match(lines.join(''), /user is blocked <b>since Monday<\/b>/)
   t.notOk(auth0.backChannelRequests().includes(`POST ${DOMAIN}/oauth/token`))

@@ -203,12 +203,14 @@ t.test('a request is pushed where the metadata require it, by a secret and by a 
   t.notOk(idp.requests.includes('/request'), 'a provider that only offers it is asked as others')
 })
 
-t.test('a push that is refused ends the login, and repeats no secret in the log', async t => {
+t.test('attack 160: a push that is refused ends the login, and repeats no secret in the log', async t => {
   const fake = await startFakeOpenIdProvider(t)
   Object.assign(fake.metadata, { require_pushed_authorization_requests: true, pushed_authorization_request_endpoint: `${fake.issuer}/par` })
   const answers = [
     [json(400, { error: 'invalid_request', error_description: `you sent ${fake.clientSecret}` }), 'provider_error'],
     [json(401, { error: 'invalid_client' }), 'provider_error'], [json(200, { request_uri: 'urn:x', expires_in: 60 }), 'provider_error'],
+    ...['server_says_no', true, { message: 'no' }].map(error =>
+      [json(201, { request_uri: 'urn:x', expires_in: 60, error, error_description: `you sent ${fake.clientSecret}` }), 'provider_error'] as const),
     [json(201, { expires_in: 60 }), 'provider_error'], [json(201, { request_uri: 'urn:x' }), 'provider_error'], [json(503, {}), 'provider_unavailable']
   ] as const
   for (const [answer, code] of answers) {

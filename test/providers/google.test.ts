@@ -52,15 +52,15 @@ t.test('a hosted domain admits its own users alone', async t => {
     'is the same in upper case in the options': ['EXAMPLE.Com', 'example.com', '/'],
     'is the same in upper case in the token': ['example.com', 'Example.COM', '/'],
     'of * is any Workspace account': ['*', 'example.org', '/'],
-    'other than that of the account is refused': ['example.com', 'example.org', failurePage('access_denied')],
-    'is not one of its subdomains': ['example.com', 'mail.example.com', failurePage('access_denied')],
-    'is not one that ends like it': ['example.com', 'evil-example.com', failurePage('access_denied')],
-    'is refused to an account without one, whatever its address': ['example.com', undefined, failurePage('access_denied')],
-    'of * is refused to an account without one': ['*', undefined, failurePage('access_denied')],
-    'is not one of a list': ['example.com', ['example.com'], failurePage('access_denied')],
-    'of * is not a list': ['*', ['example.com'], failurePage('access_denied')],
-    'of * is not an empty claim': ['*', '', failurePage('access_denied')],
-    'is not a claim of *': ['example.com', '*', failurePage('access_denied')]
+    'other than that of the account is refused': ['example.com', 'example.org', failurePage('not_allowed')],
+    'is not one of its subdomains': ['example.com', 'mail.example.com', failurePage('not_allowed')],
+    'is not one that ends like it': ['example.com', 'evil-example.com', failurePage('not_allowed')],
+    'is refused to an account without one, whatever its address': ['example.com', undefined, failurePage('not_allowed')],
+    'of * is refused to an account without one': ['*', undefined, failurePage('not_allowed')],
+    'is not one of a list': ['example.com', ['example.com'], failurePage('not_allowed')],
+    'of * is not a list': ['*', ['example.com'], failurePage('not_allowed')],
+    'of * is not an empty claim': ['*', '', failurePage('not_allowed')],
+    'is not a claim of *': ['example.com', '*', failurePage('not_allowed')]
   }
   for (const [name, [hostedDomain, hd, location]] of Object.entries(cases)) {
     t.test(`a hosted domain ${name}`, async t => {
@@ -102,7 +102,7 @@ t.test('a hosted domain admits its own users alone', async t => {
     const callback = await google.authorize(location)
     t.match(callback, 'hd=example.org')
 
-    t.equal((await browser.get(callback.replace('hd=example.org', 'hd=example.com'))).headers.location, failurePage('access_denied'))
+    t.equal((await browser.get(callback.replace('hd=example.org', 'hd=example.com'))).headers.location, failurePage('not_allowed'))
   })
 
   t.test('a hosted domain at userinfo does not stand in for the claim of the ID token', async t => {
@@ -110,7 +110,7 @@ t.test('a hosted domain admits its own users alone', async t => {
     google.idTokensAreBrief = true
     google.idTokenClaims = { hd: undefined }
     const { browser } = await appWith(t, provider(google, { hostedDomain: 'example.com' }))
-    t.equal((await signIn(browser, google, 'google')).headers.location, failurePage('access_denied'))
+    t.equal((await signIn(browser, google, 'google')).headers.location, failurePage('not_allowed'))
   })
 
   t.test('an empty hosted domain is refused at construction', async t => {

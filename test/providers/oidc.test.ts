@@ -335,7 +335,7 @@ t.test('a token response with an error is refused', async t => {
   })
 })
 
-t.test('an authorization response with a wrong parameter is refused', async t => {
+t.test('attack 160: an authorization response with a wrong parameter is refused, as what it is', async t => {
   const cases: Record<string, [callback: Record<string, string | null>, code: string]> = {
     'without iss, where the provider announces it': [{ iss: null }, 'provider_error'],
     'with the iss of another provider': [{ iss: 'https://evil.example' }, 'provider_error'],
@@ -348,7 +348,19 @@ t.test('an authorization response with a wrong parameter is refused', async t =>
     ...Object.fromEntries([
       'consent_required', 'login_required', 'interaction_required', 'account_selection_required'
     ].map(error => [`with ${error}`, [{ code: null, error }, 'access_denied']])),
-    'when a rule of the provider said no': [{ code: null, error: 'unauthorized' }, 'access_denied'],
+    'when a rule of the provider said no': [{ code: null, error: 'unauthorized' }, 'not_allowed'],
+    ...Object.fromEntries([
+      ['access_denied', 'User is not assigned to the client application.'],
+      ['access_denied', 'AADSTS50105: Your administrator has configured the application to block users unless they are assigned.'],
+      ['interaction_required', "AADSTS50105: The signed in user 'ada' is not assigned to a role for the application."],
+      ['access_denied', 'AADSTS53003: Access has been blocked by Conditional Access policies.']
+    ].map(([error = '', words = '']) => [`by ${error} and "${words}"`, [{ code: null, error, error_description: words }, 'not_allowed']])),
+    'when the person said no in the words of Entra': [
+      { code: null, error: 'access_denied', error_description: 'AADSTS65004: User declined to consent to access the app.' }, 'access_denied'
+    ],
+    'with an error of another kind in the words of a rule': [
+      { code: null, error: 'invalid_request', error_description: 'the user is not assigned to it' }, 'provider_error'
+    ],
     'when the provider is overloaded': [{ code: null, error: 'temporarily_unavailable' }, 'provider_unavailable'],
     'with any other error': [{ code: null, error: '<script>', error_description: 'line\r\nbreak' }, 'provider_error']
   }

@@ -239,7 +239,7 @@ t.test('a member of another workspace of Slack is refused, whatever the URLs say
   t.strictSame(new URL(location).searchParams.getAll('team'), ['T0123ABCD'])
   for (const team of ['T9', undefined, '', 7, ['T0123ABCD']]) {
     slack.profile['https://slack.com/team_id'] = team
-    t.equal((await signIn(browser, slack, 'slack')).headers.location, failurePage('access_denied'), JSON.stringify(team) ?? 'absent')
+    t.equal((await signIn(browser, slack, 'slack')).headers.location, failurePage('not_allowed'), JSON.stringify(team) ?? 'absent')
   }
 })
 

@@ -2,7 +2,7 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
+import { AuthError, type AuthPluginOptions, type ExternalProvider, MemoryAuthStore } from '../../lib/index.js'
 import { startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -63,12 +63,13 @@ async function start (t: Test, options: AuthPluginOptions = {}) {
   return { app, store, lines, browser, posts, begin, post }
 }
 
-t.test('attack 108: a response that is posted is passed on by 303 to the GET callback, with its five fields alone', async t => {
+t.test('attack 108: a response that is posted is passed on by 303 to the GET callback, without tokens', async t => {
   const { browser, begin, post, store, lines, posts } = await start(t)
   const { url, fields } = await begin()
   t.equal(new URL(url).searchParams.get('response_mode'), 'form_post')
-  const more = { id_token: 'x', session_state: 'y', error_description: 'secret-text', next: '//evil', error_next: '/e', link: 'true', user: '{"name":1}' }
-  for (const [name, value] of Object.entries(more)) fields.set(name, value)
+  const tokens = { id_token: 'x', access_token: 'z' }
+  const more = { session_state: 'y', error_description: 'secret-text', next: '//evil', error_next: '/e', link: 'true', user: '{"name":1}' }
+  for (const [name, value] of Object.entries({ ...tokens, ...more })) fields.set(name, value)
   store.asked.length = 0
   posts.requests.length = 0
 
@@ -78,9 +79,8 @@ t.test('attack 108: a response that is posted is passed on by 303 to the GET cal
   const location = new URL(posted.headers.location ?? '', BASE_URL)
   t.equal(location.pathname, '/auth/posts/callback')
   t.strictSame(Object.fromEntries(location.searchParams), {
-    code: fields.get('code'), state: fields.get('state'), iss: fields.get('iss'), user: '{"name":1}'
+    code: fields.get('code'), state: fields.get('state'), iss: fields.get('iss'), ...more
   })
-  t.strictSame([...location.searchParams.keys()], ['code', 'state', 'iss', 'user'])
   t.match(posted.headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'set-cookie': undefined })
   t.strictSame([store.asked, posts.requests], [[], []], 'nothing is read, and the provider is not asked')
   t.notMatch(lines.join(''), new RegExp(`${fields.get('code')}|${fields.get('state')}|secret-text`))
@@ -88,7 +88,41 @@ t.test('attack 108: a response that is posted is passed on by 303 to the GET cal
   t.equal((await browser.get(location.pathname + location.search, { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' })).headers.location, '/in')
   t.match(await principalIn(browser), { provider: 'posts' })
   const denial = await post('error=access_denied&state=s')
-  t.equal(denial.headers.location, '/auth/posts/callback?state=s&error=access_denied')
+  t.equal(denial.headers.location, '/auth/posts/callback?error=access_denied&state=s')
+})
+
+t.test('attack 160: what a provider says of a refusal reaches the log from a post too, also if it is long', async t => {
+  for (const words of ['AADSTS50105: not for you', `AADSTS50105: ${'ü'.repeat(2500)}`]) {
+    const { browser, begin, post, lines } = await start(t)
+    const { fields } = await begin()
+    const denial = new URLSearchParams({ error_description: words, error: 'access_denied', state: fields.get('state') ?? '', iss: fields.get('iss') ?? '' })
+    const { headers: { location = '' } } = await post(denial)
+    t.ok(location.length <= 8192)
+    t.ok(words.startsWith(new URL(location, BASE_URL).searchParams.get('error_description')?.replace(/\uFFFD$/, '') || 'nothing'))
+    t.equal((await browser.get(location, { accept: 'text/html' })).headers.location, '/login?error=not_allowed')
+    t.match(lines.join(''), `"reason":"access_denied: ${words.slice(0, 100)}`)
+    t.notMatch(lines.join(''), new RegExp(`${fields.get('state')}`))
+  }
+})
+
+t.test('attack 160: a provider of the application reads each field of a posted response', async t => {
+  const read: string[][] = []
+  const own: ExternalProvider = {
+    name: 'own',
+    responseMode: 'form_post',
+    authorizationUrl: async ({ state }) => new URL(`https://own.example/?state=${state}`),
+    authenticate: async ({ parameters }) => {
+      read.push([...parameters].flat())
+      throw new AuthError('access_denied')
+    }
+  }
+  const { app, browser, post } = await start(t, { providers: [own] })
+  const state = new URL((await browser.get('/auth/own/login')).headers.location ?? '').searchParams.get('state') ?? ''
+  const fields = new URLSearchParams({ state, code: 'c', openid_4: '', session_state: 'a b&c' })
+  const { headers: { location = '' } } = await post(fields, { url: '/auth/own/callback' })
+  await browser.get(location)
+  t.strictSame(read, [['state', state, 'code', 'c', 'openid_4', '', 'session_state', 'a b&c']])
+  t.equal(app.authProviders.length, 1)
 })
 
 t.test('attack 108: hostile posts read and change nothing', async t => {

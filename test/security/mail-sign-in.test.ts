@@ -371,6 +371,10 @@ t.test('the bounds hold where neither sessions nor counts are in the store', asy
   const { token, code } = await mailFor(owner, start_, email)
   t.equal(code, null)
   t.equal((await owner.post(CONFIRM, { token })).statusCode, 200)
+
+  // Another application in this process has users and counts of its own.
+  const other = await start(t, { store: Object.assign(new MemoryAuthStore(), { sessions: null, entries: null }), session })
+  t.not((await mailFor(new Browser(other.app), other, email)).code, null, 'attack 161')
 })
 
 t.test('a mail that an older secret has signed is taken', async t => {

@@ -109,8 +109,8 @@ for (const [hostedDomain, hd] of some(DOMAINS, 6)) {
     const google = await new GoogleStandIn().start(t)
     google.idTokenClaims = { hd }
     const target = await start(new GoogleProvider({ ...clientOf(google), hostedDomain }))
-    await assertRefused(t, target, 'google', 'access_denied', atStandIn(google))
-    await assertRefused(t, target, 'google', 'access_denied', async url => `${(await google.authorize(url)).replace(/&hd=[^&]*/, '')}&hd=example.com`)
+    await assertRefused(t, target, 'google', 'not_allowed', atStandIn(google))
+    await assertRefused(t, target, 'google', 'not_allowed', async url => `${(await google.authorize(url)).replace(/&hd=[^&]*/, '')}&hd=example.com`)
     const { location = '' } = (await new Browser(target.app).get('/auth/google/login?hd=example.org&hd=')).headers
     t.strictSame(new URL(location).searchParams.getAll('hd'), [hostedDomain])
   })

@@ -174,7 +174,7 @@ describe('a subclass of OidcProvider', () => {
       protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
         expect(profile.sub).type.toBe<string>()
         expect(profile.department).type.toBe<unknown>()
-        if (idToken.contractor === true) throw new AuthError('access_denied')
+        if (idToken.contractor === true) throw new AuthError('not_allowed')
         const identity = super.identityOf(profile, idToken)
         return { ...identity, claims: { ...identity.claims, department: profile.department } }
       }

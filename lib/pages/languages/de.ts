@@ -188,6 +188,7 @@ export const de: Texts = {
     unavailable: 'Der Dienst ist gerade nicht verfügbar. Versuchen Sie es später noch einmal.',
     invalid_state: 'Diese Anmeldung ist abgelaufen. Beginnen Sie noch einmal von vorn.',
     access_denied: 'Die Anmeldung wurde abgebrochen.',
+    not_allowed: 'Dieses Konto ist hier nicht zugelassen. Nehmen Sie ein anderes, oder fragen Sie den Betreiber.',
     provider_error: 'Die Anmeldung beim Anbieter ist fehlgeschlagen. Versuchen Sie es noch einmal.',
     provider_unavailable: 'Der Anbieter ist gerade nicht erreichbar. Versuchen Sie es später noch einmal.',
     account_exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich damit so an wie bisher.',

@@ -183,6 +183,7 @@ export const english = {
     unavailable: 'The service isn’t available right now. Try again later.',
     invalid_state: 'This sign-in has expired. Start again.',
     access_denied: 'The sign-in was cancelled.',
+    not_allowed: 'This account isn’t allowed to sign in here. Use another one, or ask the operator.',
     provider_error: 'The sign-in failed at the provider. Try again.',
     provider_unavailable: 'The provider can’t be reached right now. Try again later.',
     account_exists: 'An account with this e-mail already exists. Sign in the way you did before.',

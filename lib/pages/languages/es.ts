@@ -185,6 +185,7 @@ export const es: Texts = {
     unavailable: 'El servicio no está disponible en este momento. Vuelve a intentarlo más tarde.',
     invalid_state: 'Este inicio de sesión ha caducado. Empieza de nuevo.',
     access_denied: 'Se ha cancelado el inicio de sesión.',
+    not_allowed: 'Esta cuenta no tiene permiso para iniciar sesión aquí. Usa otra o pregunta al responsable.',
     provider_error: 'El inicio de sesión con el proveedor ha fallado. Vuelve a intentarlo.',
     provider_unavailable: 'El proveedor no está disponible en este momento. Vuelve a intentarlo más tarde.',
     account_exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión como lo hacías antes.',

@@ -189,6 +189,7 @@ export const fr: Texts = {
     unavailable: 'Le service est momentanément indisponible. Réessayez plus tard.',
     invalid_state: 'Cette connexion a expiré. Recommencez.',
     access_denied: 'La connexion a été annulée.',
+    not_allowed: 'Ce compte n’est pas autorisé à se connecter ici. Utilisez-en un autre ou contactez l’exploitant.',
     provider_error: 'La connexion auprès du fournisseur d’identité a échoué. Réessayez.',
     provider_unavailable: 'Le fournisseur d’identité est momentanément indisponible. Réessayez plus tard.',
     account_exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous comme d’habitude.',

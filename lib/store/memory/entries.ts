@@ -1,9 +1,10 @@
+import { lazilyBy } from '../../base/once.js'
 import { Sweeper } from '../../base/sweeper.js'
 import {
   type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, lifetimeOf
 } from '../one-time-entries.js'
 
-/** The maximum number of entries, and of anonymous sessions: any client can cause them. */
+/** The maximum of entries of a kind, and of anonymous sessions: any client can cause them. */
 const MAX_ANONYMOUS = 50_000
 
 interface Row extends Omit<OneTimeEntry, 'content'> {
@@ -12,12 +13,18 @@ interface Row extends Omit<OneTimeEntry, 'content'> {
   attempts: number
 }
 
-/** Keeps one-time entries in memory. Above the maximum, the oldest are removed. */
+const WARN_INTERVAL_MS = 60 * 60_000
+
+/** Keeps one-time entries in memory. Above the maximum of a kind, its oldest are removed. */
 export class MemoryEntries implements OneTimeEntries {
   readonly #rows = new Map<string, Row>()
   /** The entries of each owner, the oldest first. */
   readonly #owned = new Map<string, Row[]>()
+  /** Each kind on its own: what any client can cause must not push out the records of a use. */
+  readonly #ofKind = lazilyBy((_kind: string) => ({ rows: new Set<Row>(), warnedAt: -Infinity }))
   readonly #sweeper = new Sweeper(async now => { this.#sweep(now) })
+  /** The logger of the application, which is told when entries are removed early. */
+  log: { warn (context: object, message: string): void } | undefined
 
   async put ({ content, ...entry }: OneTimeEntry, most: number): Promise<void> {
     const { hash, owner, kind, startedAt } = entry
@@ -29,7 +36,14 @@ export class MemoryEntries implements OneTimeEntries {
     this.#owned.set(owner, owned)
     this.#rows.set(hash, row)
     for (const oldest of owned.filter(other => other.kind === kind).slice(0, -most)) this.#remove(oldest)
-    limit(this.#rows, oldest => { this.#remove(oldest) })
+    const ofKind = this.#ofKind(kind)
+    limit(ofKind.rows.add(row), oldest => {
+      this.#remove(oldest)
+      if (Math.abs(startedAt - ofKind.warnedAt) < WARN_INTERVAL_MS) return
+      ofKind.warnedAt = startedAt
+      this.log?.warn({ kind }, `There are ${MAX_ANONYMOUS} entries of a kind in memory, so the oldest are removed: ` +
+        'perhaps an attack; a store with a database keeps more')
+    })
   }
 
   async find ({ hash, kind, owner }: EntryKey): Promise<EntryContent | null> {
@@ -74,6 +88,7 @@ export class MemoryEntries implements OneTimeEntries {
 
   #remove (row: Row): void {
     this.#rows.delete(row.hash)
+    this.#ofKind(row.kind).rows.delete(row)
     const left = this.#of(row.owner).filter(other => other !== row)
     if (left.length > 0) this.#owned.set(row.owner, left)
     else this.#owned.delete(row.owner)

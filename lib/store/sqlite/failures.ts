@@ -2,6 +2,7 @@ import { AuthError } from '../../errors.js'
 
 /** What to do about a failure, by its code, or by SQLite's sentence where it has none. */
 const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
+  [/ the file does not exist/, 'name one that does, or make it: npx fastify-svc-auth migrate'],
   [/^SQLITE_CANTOPEN/, 'name a file in a folder that exists and that this process may write to'],
   [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
   [/^SQLITE_NOTADB/, 'name another file; this one is left as it is'],

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { drizzle } from '../../drizzle/sqlite.js'
@@ -5,7 +6,7 @@ import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import type { SqliteTarget } from '../sql-target.js'
 import { sqliteAccounts } from './accounts.js'
 import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
-import { storeFailure } from './failures.js'
+import { sqliteCode, storeFailure } from './failures.js'
 import { pragmaSetter, whileLocked, withoutWaiting } from './lock.js'
 import { sqliteSessions } from './sessions.js'
 import { sqliteTables } from './tables.js'
@@ -68,6 +69,7 @@ async function openFile (file: string, isCreated: boolean): Promise<Database> {
     return opened
   } catch (error) {
     connection?.close()
-    throw storeFailure(error)
+    const isMissing = !isCreated && sqliteCode(error) === 'SQLITE_CANTOPEN' && !existsSync(file)
+    throw storeFailure(isMissing ? new Error('the file does not exist', { cause: error }) : error)
   }
 }
