@@ -17,6 +17,8 @@ export interface PageForm {
   /** How the button looks; default as the one that a page is for. */
   look?: ButtonLook
   attributes?: Html
+  /** The value that the button gives a field, and a second button that gives it another one. */
+  choice?: { name: string, value: string, other: string, otherSubmit: string } | undefined
   /** A second button after a word: where it sends the form, without checking the fields. */
   other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
@@ -38,13 +40,15 @@ export interface PageField {
 /** With `webauthn`, the browser offers passkeys as well. */
 type Username = 'username' | 'username webauthn'
 
-export function form ({ action, hidden, fields, submit, label, look, attributes, other }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, look, attributes, choice, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${submit}</button>
-${other && html`${separator(other.or)}
+<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}${
+  choice && html` name="${choice.name}" value="${choice.value}"`}>${submit}</button>
+${choice && html`<button class="danger" name="${choice.name}" value="${choice.other}">${choice.otherSubmit}</button>
+`}${other && html`${separator(other.or)}
 <button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `

@@ -14,7 +14,7 @@ import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt } from '../helpers/factor-app.js'
-import { type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { type AdmittedUser, OwnProvider, identityOf, leaveFor } from '../helpers/own-provider.js'
 import { holds } from '../helpers/properties.js'
 import { addAt, newDevice } from '../helpers/passkey-app.js'
@@ -183,7 +183,7 @@ async function victimOf (
 /** Registers a user who has confirmed two addresses one after the other, and links an identity. */
 async function registerWithLink (browser: Browser, made: MailApp): Promise<void> {
   const token = await registerAt({ ...made, browser }, { email: OLD, password: PASSWORD })
-  await browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(browser, token)
   await browser.post('/auth/local/change-email', { email: PRESENT, current: PASSWORD })
   await browser.post('/auth/local/change-email/confirm', { token: (await made.mails.next('change-email')).token })
   const { headers } = await browser.get('/auth/a/login?link=true', { 'sec-fetch-site': 'same-origin' })
