@@ -175,12 +175,9 @@ export const verifyEmail = form({
   if (proof === null) throw new AuthError('invalid_token')
   if (proof === 'unchanged') return LINK_USED
   auditFirstProof(request, proof, proof.wasProven ? 'keep' : existing)
-  if (proof.wasProven) return LINK_USED
-  if (existing !== 'remove') await endOtherSessions(auth, request, userId)
-  else {
-    announceRevoke(auth.channel, userId, request)
-    if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
-  }
+  if (!proof.wasProven) await endOtherSessions(auth, request, userId)
+  // Ends a session by what was removed.
+  if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 
