@@ -31,6 +31,8 @@ export const ERRORS = {
   second_factor_missing: [403, 'This needs a second factor, which the account does not have; set one up first.'],
   invalid_code: [401, 'The code is wrong, has expired or was already used; enter a new one.'],
   too_many: [409, 'The account cannot have more of these; remove one first.'],
+  choice_required: [409, 'The account has sign-in methods from before its address was proven; say whether to keep ' +
+    'or to remove them.'],
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'Nothing was found at this path or with this id; check its spelling and the method of the request.'],
@@ -88,8 +90,9 @@ export class AuthError extends Error {
   /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
   /**
-   * Further members of the JSON body of two codes: `reauthenticate` has the user's `methods`;
-   * `second_factor_required` has them too, and the seconds until the sign-in expires, `expiresIn`.
+   * Further members of the JSON body of three codes: `reauthenticate` has the user's `methods`;
+   * `second_factor_required` has them too, and the seconds until the sign-in expires, `expiresIn`;
+   * `choice_required` has the `methods` of the account, and the value that keeps them, `keep`.
    */
   readonly details: Readonly<Record<string, unknown>>
 

@@ -30,6 +30,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   second_factor_missing: 403,
   invalid_code: 401,
   too_many: 409,
+  choice_required: 409,
   last_link: 409,
   user_in_use: 409,
   blocked: 403,

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
-import { type Credential, type Link, type User, userOf } from './account.js'
+import { type Credential, type Link, type User, generationOf, userOf } from './account.js'
 import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
 import {
   type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
 } from './changes.js'
 import {
-  type MailTokenClaims, type NewPassword, type PasswordReset, changeEmail, releaseEmail, replacePasswordHash,
+  type ConfirmedEmail, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail, replacePasswordHash,
   resetPassword, setPassword, verifyEmail
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
+import { type UnprovenMethods, unprovenOf } from './first-proof.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
@@ -149,22 +150,39 @@ export class Accounts {
   }
 
   /**
+   * Returns what the first proof of an address removes from an account unless the user keeps it;
+   * null where an address was proven before, or the user has another generation.
+   *
+   * @param hasNewPassword whether the proof replaces the password
+   */
+  async unprovenMethods (
+    { userId, generation }: Pick<User, 'userId' | 'generation'>, hasNewPassword: boolean = false
+  ): Promise<UnprovenMethods | null> {
+    return this.#change({ userId }, account => {
+      const isFound = account !== null && generationOf(account) === generation
+      return { result: isFound ? unprovenOf(account, hasNewPassword) : null }
+    })
+  }
+
+  /**
    * Notes that the owner of a mailbox has confirmed the address, or creates a user with it. Where
    * no address of the account was ever proven, another person may have made it: its links except
    * `application`, its password and its factors are removed, and all sessions end.
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
-   *   {@link enterIdentity}, where an address was proven before
+   *   {@link enterIdentity}, where an address was proven before. `existing`: default `remove`, or
+   *   {@link UnprovenMethods.keep}, which keeps what it stands for
    * @returns null, and nothing was written, when what was found has changed, or no user has the
    *   address and none may be created
-   * @throws AuthError `blocked`
+   * @throws AuthError `blocked`; `choice_required` when `existing` stands for another list
    */
   async signInByMail (
-    proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean }
+    proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean, existing?: string }
   ): Promise<MailSignIn | null> {
     const { user, email } = proven
     const userId = user?.userId ?? how.newId ?? randomUUID()
-    return this.#change({ userId }, signInByMail(proven, { ...how, now: Date.now() }), { email })
+    const rule = signInByMail(proven, { existing: 'remove', ...how, now: Date.now() })
+    return this.#change({ userId }, rule, { email })
   }
 
   /**
@@ -277,14 +295,19 @@ export class Accounts {
 
   /**
    * Notes that the user has confirmed their e-mail, also as `email_verified: true` in the claims of
-   * the links at `local` and `application`. Ends no session. An e-mail that the user has confirmed
-   * stays verified whatever links are used, added and removed, and no sign-in changes it.
+   * the links at `local` and `application`. The first proof of an address of the account ends all
+   * sessions. An e-mail that the user has confirmed stays verified whatever links are used, added
+   * and removed, and no sign-in changes it.
    *
+   * @param existing as for {@link signInByMail}; default null, which keeps all
    * @returns `unchanged` when they had confirmed it before; null when the token is not good any
    *   more
+   * @throws AuthError `choice_required` as {@link signInByMail}
    */
-  async verifyEmail (token: MailTokenClaims): Promise<'verified' | 'unchanged' | null> {
-    return this.#change({ userId: token.userId }, verifyEmail(token))
+  async verifyEmail (
+    token: MailTokenClaims, existing: string | null = null
+  ): Promise<ConfirmedEmail | 'unchanged' | null> {
+    return this.#change({ userId: token.userId }, verifyEmail(token, existing, Date.now()))
   }
 
   /**
@@ -294,11 +317,15 @@ export class Accounts {
    * made them.
    *
    * @param passwordHash Argon2id PHC string
+   * @param existing as for {@link signInByMail}
    * @returns null, and nothing was written, when the token is not good any more, or the user is
    *   blocked
+   * @throws AuthError `choice_required` as {@link signInByMail}
    */
-  async resetPassword (token: MailTokenClaims, passwordHash: string): Promise<PasswordReset | null> {
-    return this.#change({ userId: token.userId }, resetPassword(token, passwordHash, Date.now()))
+  async resetPassword (
+    token: MailTokenClaims, passwordHash: string, existing: string = 'remove'
+  ): Promise<ConfirmedEmail | null> {
+    return this.#change({ userId: token.userId }, resetPassword(token, passwordHash, { existing, now: Date.now() }))
   }
 
   /**

@@ -3,6 +3,7 @@ import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessi
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'
 import { isConfirmed, withConfirmedEmail, withEmail, withoutEmail } from './emails.js'
+import { withProvenEmail } from './first-proof.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 
 /** A password that {@link Accounts.setPassword} sets. */
@@ -28,14 +29,14 @@ export interface MailTokenClaims {
   generation: number
 }
 
-/** What {@link Accounts.resetPassword} did. */
-export interface PasswordReset {
+/** What {@link Accounts.resetPassword} or {@link Accounts.verifyEmail} did. */
+export interface ConfirmedEmail {
   /** The user as they are now. */
   user: User
   /** Whether the user had owned an address of the account before. */
   wasProven: boolean
   /** The providers of the links that were removed, in order. */
-  removed: string[]
+  removed: readonly string[]
 }
 
 export function setPassword ({ passwordHash, current, generation }: NewPassword, now: number): Rule<User | null> {
@@ -56,23 +57,26 @@ export function replacePasswordHash (current: string, next: string): Rule<void> 
   }
 }
 
-export function verifyEmail (token: MailTokenClaims): Rule<'verified' | 'unchanged' | null> {
+export function verifyEmail (
+  token: MailTokenClaims, existing: string | null, now: number
+): Rule<ConfirmedEmail | 'unchanged' | null> {
   return account => {
     if (account === null || !isGood(token, account)) return { result: null }
-    return isConfirmed(account) ? { result: 'unchanged' } : { result: 'verified', account: withConfirmedEmail(account) }
+    if (isConfirmed(account)) return { result: 'unchanged' }
+    const { account: changed, ...proof } = withProvenEmail(account, { existing, now })
+    return { result: { user: userOf(changed), ...proof }, account: changed }
   }
 }
 
-export function resetPassword (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
+export function resetPassword (
+  token: MailTokenClaims, passwordHash: string, { existing, now }: { existing: string, now: number }
+): Rule<ConfirmedEmail | null> {
   return account => {
     if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
-    // Not whether it is verified now: a provider that no longer vouches for it proves nothing.
-    const wasProven = account.extras.email_proven === true
-    const links = account.links.filter(({ provider }) => wasProven || provider === 'local')
-    const removed = account.links.filter(link => !links.includes(link)).map(({ provider }) => provider)
-    const own = wasProven ? account : withFactors({ ...account, links }, [])
-    const changed = withSessionsEnded(withConfirmedEmail(withPassword(own, token.email, passwordHash)), now)
-    return { result: { user: userOf(changed), wasProven, removed }, account: changed }
+    const { account: proven, ...proof } = withProvenEmail(account, { existing, hasNewPassword: true, now })
+    const ended = proof.wasProven ? withSessionsEnded(proven, now) : proven
+    const changed = withPassword(ended, token.email, passwordHash)
+    return { result: { user: userOf(changed), ...proof }, account: changed }
   }
 }
 

@@ -1,10 +1,7 @@
 import { AuthError } from '../errors.js'
-import {
-  type Account, type AccountLink, type Link, type User, isBlocked, linkAt, linksOf, userOf, withSessionsEnded
-} from './account.js'
+import { type Account, type Link, type User, isBlocked, linksOf, userOf } from './account.js'
 import type { Rule } from './auth-store.js'
-import { withConfirmedEmail } from './emails.js'
-import { withFactors } from './factors.js'
+import { applicationLink, withProvenEmail } from './first-proof.js'
 import { isAsFound, newAccount } from './identities.js'
 
 /** Whose mailbox a sign-in by mail has proven. */
@@ -20,7 +17,7 @@ export interface MailSignIn {
   /** The user as they are now. */
   readonly user: User
   readonly links: readonly Link[]
-  /** `first-proof`: what another person may have made was removed; `held`: nothing was written. */
+  /** `first-proof`: of any address of the account; `held`: nothing was written. */
   readonly as: 'known' | 'new' | 'first-proof' | 'held'
   /** The providers of the links that were removed. */
   readonly removed: readonly string[]
@@ -28,13 +25,14 @@ export interface MailSignIn {
 
 export function signInByMail (
   { user: found, email }: ProvenMailbox,
-  { newId, holds, now }: { newId: string | null, holds: (user: User) => boolean, now: number }
+  { newId, holds, existing, now }:
+  { newId: string | null, holds: (user: User) => boolean, existing: string, now: number }
 ): Rule<MailSignIn | null> {
   return (account, { ofEmail }) => {
     const present = found === null ? ofEmail : account
     if (present === null) {
       if (found !== null || newId === null) return { result: null }
-      const link = applicationLink({ userId: newId, email })
+      const link = applicationLink({ userId: newId, email, name: null })
       const created = newAccount(
         { userId: newId, email, emailVerified: true, name: null, claims: {}, isNew: true, link }, now)
       return { result: { ...signedIn(created), as: 'new' }, account: created }
@@ -43,25 +41,10 @@ export function signInByMail (
     const { generation, emailVerified = user.emailVerified } = found ?? user
     if (!isAsFound(present, { email, generation, emailVerified })) return { result: null }
     if (isBlocked(user, now)) throw new AuthError('blocked')
-    if (present.extras.email_proven !== true) {
-      const links = [linkAt(present, 'application') ?? applicationLink({ ...user, email })]
-      const bare = withFactors({ ...present, links, passwordHash: null }, [])
-      const claimed = withSessionsEnded(withConfirmedEmail(bare), now)
-      const removed = present.links.map(({ provider }) => provider).filter(provider => provider !== 'application')
-      return { result: { ...signedIn(claimed), as: 'first-proof', removed }, account: claimed }
-    }
-    if (holds(user)) return { result: { ...signedIn(present), as: 'held' } }
-    const confirmed = withConfirmedEmail(present)
-    return { result: { ...signedIn(confirmed), as: 'known' }, account: confirmed }
+    const { account: proven, wasProven, removed } = withProvenEmail(present, { existing, now })
+    if (wasProven && holds(user)) return { result: { ...signedIn(present), as: 'held' } }
+    return { result: { ...signedIn(proven), as: wasProven ? 'known' : 'first-proof', removed }, account: proven }
   }
-}
-
-/** The sign-in method of a user who has no other: the application vouches for them. */
-function applicationLink (
-  { userId, email, name = null }: { userId: string, email: string, name?: string | null }
-): AccountLink {
-  const claims = { sub: userId, email, email_verified: true, ...(name !== null && { name }) }
-  return { provider: 'application', subject: userId, claims }
 }
 
 function signedIn (account: Account): Pick<MailSignIn, 'user' | 'links' | 'removed'> {

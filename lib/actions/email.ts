@@ -7,7 +7,7 @@ import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { emailDigest } from '../mails/mail-tokens.js'
-import { field, passwordField, section, usernameField } from '../pages/form.js'
+import { field, links as linksTo, passwordField, section, usernameField } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { dateIn, filled } from '../pages/texts.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
@@ -15,7 +15,8 @@ import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from '../web/password-forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../web/schema-parts.js'
-import { textIn } from './pages/parts.js'
+import { auditFirstProof, existing, existingOf } from './first-proof.js'
+import { existingParts, textIn } from './pages/parts.js'
 
 /**
  * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
@@ -117,11 +118,12 @@ export const verifyEmail = form({
   fields: {
     token,
     password: { type: 'string', description: 'Needed where the user is not signed in' },
+    existing,
     not_me: { ...checkbox, description: 'A checkbox: another person registered the address' },
     email: { ...email, description: 'With `not_me`: the address that the mail was sent to' }
   },
   answers: { 202: accepted, 204: done },
-  refuses: ['invalid_token', 'invalid_email', 'unauthenticated', 'invalid', 'user_in_use'],
+  refuses: ['invalid_token', 'invalid_email', 'unauthenticated', 'invalid', 'choice_required', 'user_in_use'],
   hashes: 'password',
   bodyLimit: 'mailOrCode',
   linkPage: {
@@ -130,9 +132,12 @@ export const verifyEmail = form({
     user: 'anyone',
     customPage: 'verifyEmail',
     // No text is one that the person who registered chose: they may be a stranger to the reader.
-    async open (auth, { request, token, form, typed, texts: { language, common, titles, links } }) {
-      const { user: { userId, email, createdAt, emailVerified } } = await openLink(auth, 'verify-email', token)
+    async open (auth, { request, token, form, typed, texts }) {
+      const { language, common, signIn, titles, links } = texts
+      const { user } = await openLink(auth, 'verify-email', token)
+      const { userId, email, createdAt, emailVerified } = user
       const asksPassword = !isSignedInAs(request, userId)
+      const { list, choice } = existingParts(auth, texts, await auth.accounts.unprovenMethods(user))
       const address = field({
         name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email', value: textIn(typed.email)
       })
@@ -140,9 +145,12 @@ export const verifyEmail = form({
         title: titles['verify-email'],
         content: [
           html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
-          section(links.itWasYou, form(links.verifySubmit, [
-            usernameField(common.email, email), asksPassword && passwordField(common.password)
-          ])),
+          section(links.itWasYou, [
+            asksPassword && [html`<p>${links.changePassword}</p>`, linksTo([auth.pages.login(request), signIn.title])],
+            form(links.verifySubmit, [
+              usernameField(common.email, email), asksPassword && passwordField(common.password), list
+            ], { choice })
+          ]),
           !emailVerified && section(links.itWasNotYou, form(links.releaseSubmit, address, {
             hidden: { not_me: 'true' }, look: 'danger'
           }))
@@ -151,7 +159,7 @@ export const verifyEmail = form({
     }
   }
 }, async (auth, form) => {
-  const { request, fields: { token, password, not_me: isNotMe, email = '' } } = form
+  const { request, fields: { token, password, existing: chosen, not_me: isNotMe, email = '' } } = form
   if (token === undefined) {
     await sendLink(auth, form)
     return ACCEPTED
@@ -163,9 +171,14 @@ export const verifyEmail = form({
   const { user } = await openLink(auth, 'verify-email', token)
   const { userId } = user
   await assertIsUser(auth, form, { userId, password })
-  const outcome = await auth.accounts.verifyEmail(user)
-  if (outcome === null) throw new AuthError('invalid_token')
-  if (outcome === 'verified') audit('verification', { userId, verified: true }, request)
+  const existing = await existingOf(auth, request, user, { existing: chosen, isOwner: true })
+  const proof = await auth.accounts.verifyEmail(user, existing)
+  if (proof === null) throw new AuthError('invalid_token')
+  if (proof === 'unchanged') return LINK_USED
+  auditFirstProof(request, proof, proof.wasProven ? 'keep' : existing)
+  if (!proof.wasProven) await endOtherSessions(auth, request, userId)
+  // Ends a session by what was removed.
+  if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { ProvenMailbox } from '../accounts/mail-sign-in.js'
-import { audit, noteSubject } from '../audit.js'
+import { noteSubject } from '../audit.js'
 import { digestOf } from '../base/digest.js'
 import { announceRevoke } from '../channel.js'
 import { type AuthContext, hasMailSignIn, needed } from '../context.js'
@@ -25,6 +25,7 @@ import { pathOf } from '../web/act.js'
 import { ACCEPTED, type Form, form } from '../web/form.js'
 import { email } from '../web/password-forms.js'
 import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
+import { auditFirstProof, existing, existingOf } from './first-proof.js'
 
 export interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */
@@ -106,11 +107,12 @@ export const confirmMail = form({
   user: 'anyone',
   fields: {
     token,
-    code: { type: 'string', maxLength: 100, description: 'The six digits in the mail; without `token`' }
+    code: { type: 'string', maxLength: 100, description: 'The six digits in the mail; without `token`' },
+    existing
   },
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked'],
+  refuses: ['invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked', 'choice_required'],
   limits: ['code'],
   isSignInAttempt: true
 }, async (auth, form) => {
@@ -124,14 +126,24 @@ export const confirmMail = form({
     })
   }
   const { pending, key, entries } = found
+  const user = 'code' in pending ? await userOf(auth, pending) : null
+  const { existing: chosen } = fields
+  const existing = user === null ? 'remove' : await existingOf(auth, request, user, { existing: chosen })
   // One request of all gets it; an entry that another mail has replaced is not the one found.
   const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
   const principal = 'code' in pending
-    ? await signInOwner(auth, form, pending)
+    ? await signInOwner(auth, form, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
   return { status: 200, body: principal, page: auth.pages.afterSuccess(request, fields.next ?? pending.next) }
 })
+
+/** Returns the user who has the address of a sign-in that waits. */
+export async function userOf (
+  { accounts }: AuthContext, { user, email }: PendingMailSignIn
+): Promise<PendingMailSignIn['user']> {
+  return user ?? accounts.findUser({ email })
+}
 
 /** The sign-in that a link or a code belongs to, and where it waits; default beside the session. */
 interface FoundSignIn {
@@ -177,19 +189,19 @@ export async function signInOfLink (
 
 /** Signs the owner of an address in, as the user who has it, or as a new one. */
 async function signInOwner (
-  auth: AuthContext, { request, outbox }: Form<unknown>, { email, user: found, remember }: PendingMailSignIn
+  auth: AuthContext, { request, outbox }: Form<unknown>,
+  { email, user: found, remember, existing }: PendingMailSignIn & { existing: string }
 ): Promise<Principal> {
   const newId = auth.local?.registration == null ? null : randomUUID()
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
   noteSubject(request, found?.userId)
-  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds })
+  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing })
   if (proven === null) throw new AuthError('invalid_state')
-  const { user, links, as, removed } = proven
-  const { userId, claims } = user
+  const { user, links, as } = proven
   if (as === 'first-proof') {
-    audit('recovery', { userId, removed: [...removed], claims }, request)
-    announceRevoke(auth.channel, userId, request)
-    outbox.notice('email-proven', user)
+    auditFirstProof(request, proven, existing)
+    announceRevoke(auth.channel, user.userId, request)
+    if (existing === 'remove') outbox.notice('email-proven', user)
   }
   return signIn(auth, request, {
     user,

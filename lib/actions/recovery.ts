@@ -12,6 +12,8 @@ import { ACCEPTED, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from '../web/password-forms.js'
 import { accepted, token } from '../web/schema-parts.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './first-proof.js'
+import { existingParts } from './pages/parts.js'
 
 /**
  * Sends the link that chooses a new password, or a first one; a blocked user gets none. The answer
@@ -47,7 +49,7 @@ export const forgotPassword = form({
 /**
  * Sets the password of the user that a link is about, and ends all their sessions. When they had
  * never owned an address of the account, another person may have made it: all other links and
- * factors are removed. A link whose password is refused still works.
+ * factors are removed, unless the user keeps them in their session. A refused link still works.
  *
  * @see OWASP ASVS 6.4.3, 7.4.3
  */
@@ -56,9 +58,9 @@ export const resetPassword = form({
   when: auth => hasMails(auth, 'forgotPassword'),
   summary: 'Choose a new password by the link in a mail',
   user: 'anyone',
-  fields: { token, password: newPassword },
+  fields: { token, password: newPassword, existing },
   required: ['token', 'password'],
-  refuses: ['invalid_token', ...NEW_PASSWORD_REFUSALS],
+  refuses: ['invalid_token', 'choice_required', 'unauthenticated', ...NEW_PASSWORD_REFUSALS],
   hashes: true,
   limits: ['code'],
   linkPage: {
@@ -66,28 +68,32 @@ export const resetPassword = form({
     summary: 'The page of the link that chooses a new password',
     user: 'anyone',
     customPage: 'resetPassword',
-    async open (auth, { token, form, texts: { common, titles, links } }) {
-      const { user: { email } } = await openLink(auth, 'reset-password', token)
+    async open (auth, { request, token, form, texts }) {
+      const { common, titles, links } = texts
+      const { user } = await openLink(auth, 'reset-password', token)
       const { minPasswordLength } = needed(auth.local, 'local')
+      const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user, true))
       return {
         title: titles['reset-password'],
         content: [html`<p>${links.resetText}</p>`, form(links.resetSubmit, [
-          usernameField(common.email, email), newPasswordField(common, common.newPassword, minPasswordLength)
-        ])]
+          usernameField(common.email, user.email), list,
+          newPasswordField(common, common.newPassword, minPasswordLength)
+        ], { choice })]
       }
     }
   }
 }, async (auth, form) => {
-  const { request, fields: { token, password }, passwords, outbox } = form
+  const { request, fields: { token, password, existing: chosen }, passwords, outbox } = form
   assertText(password)
   const { user } = await openLink(auth, 'reset-password', token)
   const { userId, email } = user
   noteSubject(request, userId)
+  const existing = await existingOf(auth, request, user, { existing: chosen, hasNewPassword: true })
   const passwordHash = await passwords.hashPassword(password, { email })
-  const reset = await auth.accounts.resetPassword(user, passwordHash)
+  const reset = await auth.accounts.resetPassword(user, passwordHash, existing)
   if (reset === null) throw new AuthError('invalid_token')
   audit('password', { userId }, request)
-  if (!reset.wasProven) audit('recovery', { userId, removed: reset.removed, claims: reset.user.claims }, request)
+  if (!reset.wasProven) auditFirstProof(request, reset, existing)
   announceRevoke(auth.channel, userId, request)
   outbox.notice('password-changed', reset.user)
   return LINK_USED

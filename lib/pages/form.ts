@@ -19,6 +19,8 @@ export interface PageForm {
   /** The path of a picture before the words of the button. */
   icon?: string | undefined
   attributes?: Html
+  /** The value that the button gives a field, and a second button that gives it another one. */
+  choice?: { name: string, value: string, other: string, otherSubmit: string } | undefined
   /** A second button after a word: where it sends the form, without checking the fields. */
   other?: { readonly action: string, readonly submit: string, readonly or: string } | false
 }
@@ -43,14 +45,15 @@ type Username = 'username' | 'username webauthn'
 /** Stands in each form for the field `shown_to`: the page that is sent knows its user. */
 export const SHOWN_TO = new Html('<!--shown_to-->')
 
-export function form ({ action, hidden, fields, submit, label, look, icon, attributes, other }: PageForm): Html {
+export function form ({ action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm): Html {
   return html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}>${picture(icon)}${
-  submit}</button>
-${other && html`${separator(other.or)}
+<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}${
+  choice && html` name="${choice.name}" value="${choice.value}"`}>${picture(icon)}${submit}</button>
+${choice && html`<button class="danger" name="${choice.name}" value="${choice.other}">${choice.otherSubmit}</button>
+`}${other && html`${separator(other.or)}
 <button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `

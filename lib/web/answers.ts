@@ -34,7 +34,8 @@ export function answerFailure (
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
   // A string, like Fastify's own errors: serializers and hooks of the application do not change it.
-  const body = JSON.stringify({ ...failureBody(refusal), ...step?.details })
+  const details = code === 'choice_required' ? refusal.details : step?.details
+  const body = JSON.stringify({ ...failureBody(refusal), ...details })
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }
 

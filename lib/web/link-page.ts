@@ -32,7 +32,7 @@ export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   readonly token: string
   /** Makes a form that sends the token. */
   readonly form: (
-    submit: string, fields: Content, more?: Pick<PageForm, 'look'> & { hidden?: { not_me: string } }
+    submit: string, fields: Content, more?: Pick<PageForm, 'look' | 'choice'> & { hidden?: { not_me: string } }
   ) => Html
 }
 

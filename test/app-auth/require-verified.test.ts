@@ -3,6 +3,7 @@ import { Accounts, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
 import { Pages, en } from '../../lib/pages.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import { advanceClock } from '../helpers/clock.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 
@@ -27,6 +28,7 @@ t.test('requireVerified lets users pass once their address is confirmed, with on
   t.equal((await browser.get('/either')).statusCode, 200)
 
   await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
+  await browser.post('/auth/local/login', ADA)
   let questions = 0
   for (const name of ['status', 'findUser', 'links'] as const) {
     const ask: (...args: never[]) => unknown = store[name].bind(store)
@@ -81,6 +83,8 @@ t.test('behind requireBearer the user of the token counts', async t => {
 
   t.equal(await statusWith(token), 403)
   await new Accounts(store).verifyEmail({ userId, email: ADA.email, generation: 0 })
-  t.equal(await statusWith(token), 200)
+  t.equal(await statusWith(token), 401, 'the first proof has ended it')
+  advanceClock(t, 2000)
+  t.equal(await statusWith(await localProvider().issueIdToken(userId)), 200)
   t.equal(await statusWith(await localProvider().issueIdToken('a-program')), 403)
 })

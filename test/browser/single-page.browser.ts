@@ -80,6 +80,8 @@ t.test('on two origins of one site a user does all that there is to do', async t
   await page.goto(String((await mails.next('verify-email')).url))
   t.equal(new URL(page.url()).origin, front, 'the link of the mail leads to the front end')
   await send(page, 'Confirm')
+  await page.getByText('The account has: password.').waitFor()
+  await send(page, 'All mine: keep it')
   await page.getByText('Your e-mail is confirmed.').waitFor()
   t.match(await api.auth.findUser({ userId }), { emailVerified: true })
 

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { signedIn } from '../../lib/testing.js'
 import { Browser } from '../helpers/browser.js'
 import { listening } from '../helpers/loopback.js'
+import { confirmAddress } from '../helpers/mail-app.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
 import { isThorough } from '../helpers/thorough.js'
@@ -91,7 +92,7 @@ t.test('04: claims and guards', async t => {
 
   await t.test('the user who confirms the address is the administrator, and makes an editor', async t => {
     const [, token] = /token=(\S+)/.exec(await mail) ?? []
-    t.equal((await ada.post('/auth/local/verify-email', { token })).statusCode, 204)
+    t.equal((await confirmAddress(ada, String(token))).statusCode, 204)
     await ada.post('/auth/local/login', ADA)
 
     t.equal(await makeEditor(emmy), 403)

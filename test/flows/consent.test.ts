@@ -6,6 +6,7 @@ import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAda, startFactorApp } from '../helpers/factor-app.js'
+import { confirmAddress } from '../helpers/mail-app.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { OwnProvider, leaveFor, linkAt, postLogin, signInAt, startAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES } from '../helpers/session-stores.js'
@@ -36,7 +37,7 @@ async function withAda (t: Test, options: AuthPluginOptions = {}) {
   })
   const browser = new Browser(app)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
-  await browser.post('/auth/local/verify-email', { token: (await mails.next('verify-email')).token })
+  await confirmAddress(browser, (await mails.next('verify-email')).token)
   await linkAt(browser, 'a', ADA_AT_A)
   await mails.next('identity-linked')
   told.length = 0

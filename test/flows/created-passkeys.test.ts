@@ -7,7 +7,7 @@ import type { Lies } from '../fakes/authenticator.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { enrolAt } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, registerAt } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { addAt, newDevice, optionsAt, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 
 const SIGN_IN = '/auth/local/login'
@@ -21,7 +21,7 @@ const SILENT: Lies = { flags: { up: false, uv: false } }
 async function start (t: Test, options: AuthPluginOptions = {}, createOnSignIn = true) {
   const store = new MemoryAuthStore()
   const made = await startPasskeyApp(t, { pages: new Pages({ name: 'Shop' }), store, ...options }, {}, { createOnSignIn })
-  await made.browser.post('/auth/local/verify-email', { token: await registerAt(made) })
+  await confirmAddress(made.browser, await registerAt(made))
   return { ...made, store, userId: await userIdIn(made.browser) ?? '' }
 }
 

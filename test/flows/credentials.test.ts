@@ -6,7 +6,7 @@ import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import {
-  ADA, type MailApp, NEW_PASSWORD, formsOn, mailsInTheEnd, registerAt, startMailApp
+  ADA, type MailApp, NEW_PASSWORD, confirmAddress, formsOn, mailsInTheEnd, registerAt, startMailApp
 } from '../helpers/mail-app.js'
 import { signInAt } from '../helpers/own-provider.js'
 import { sessionIdOf } from '../helpers/shared-apps.js'
@@ -34,7 +34,7 @@ interface SignedInApp extends MailApp {
 async function startSignedIn (t: Test, store: AuthStore = new MemoryAuthStore()): Promise<SignedInApp> {
   const start = await startMailApp(t, { store })
   const { app, browser } = start
-  await browser.post('/auth/local/verify-email', { token: await registerAt(start) })
+  await confirmAddress(browser, await registerAt(start))
   const other = new Browser(app)
   await other.post('/auth/local/login', ADA)
   const revoked: string[] = []

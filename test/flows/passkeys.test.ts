@@ -7,7 +7,7 @@ import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, confirmAddress, registerAt, resetTokenOf } from '../helpers/mail-app.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { addAt, finishBy, newDevice, optionsAt, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 
@@ -17,7 +17,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS
 /** Registers Ada with a confirmed address and a passkey. */
 async function adaWith (t: Test, made: MailApp, device = newDevice()) {
   const token = await registerAt(made)
-  t.equal((await made.browser.post('/auth/local/verify-email', { token })).statusCode, 204)
+  t.equal((await confirmAddress(made.browser, token)).statusCode, 204)
   const added = await addAt(made.browser, device)
   t.equal(added.statusCode, 201, added.body)
   await made.mails.next('factor-added')
@@ -56,7 +56,7 @@ t.test('a user adds a passkey, and signs in by it alone', async t => {
 t.test('the owner is told of a new passkey, at an address that is confirmed', async t => {
   const made = await startPasskeyApp(t)
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   await addAt(made.browser, newDevice())
   t.match(await made.mails.next('factor-added'), { to: ADA.email })
 })
@@ -193,7 +193,7 @@ t.test('a user who existed before also types the code that is mailed to their co
   let isRequired = false
   const made = await startPasskeyApp(t, withSecondFactor({ required: () => isRequired }))
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(made.app)
   t.match((await browser.post('/auth/local/login', ADA)).json(), { enrolment: true, methods: [] })
@@ -215,7 +215,7 @@ t.test('a process without second factors completes no sign-in that waits for a m
   let isRequired = false
   const made = await startPasskeyApp(t, { store, ...withSecondFactor({ required: () => isRequired }) })
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(made.app)
   await browser.post('/auth/local/login', ADA)
@@ -232,7 +232,7 @@ t.test('the mailed code takes five attempts', async t => {
   let isRequired = false
   const made = await startPasskeyApp(t, withSecondFactor({ required: () => isRequired }))
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(made.app)
   await browser.post('/auth/local/login', ADA)
@@ -250,7 +250,7 @@ t.test('the mailed code takes ten attempts of a user, in all sessions; then they
   let isRequired = false
   const made = await startPasskeyApp(t, withSecondFactor({ required: () => isRequired }))
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const codes = []
   for (let attempt = 0; attempt < 11; attempt++) {

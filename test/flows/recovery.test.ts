@@ -6,7 +6,7 @@ import { userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import {
-  ADA, NEW_PASSWORD, mailsInTheEnd, registerAt, resetTokenOf, startMailApp
+  ADA, NEW_PASSWORD, confirmAddress, mailsInTheEnd, registerAt, resetTokenOf, startMailApp
 } from '../helpers/mail-app.js'
 import { linkAt, signInAt } from '../helpers/own-provider.js'
 
@@ -76,7 +76,7 @@ t.test('a user with a verified address gets their first password by the link, an
   t.strictSame(recoveries, [])
 })
 
-t.test('the signed-in user confirms their address by the link, once', async t => {
+t.test('the signed-in user confirms their address by the link, once, after they have seen what the account has', async t => {
   const start = await startMailApp(t)
   const { app, browser } = start
   const token = await registerAt(start)
@@ -84,10 +84,16 @@ t.test('the signed-in user confirms their address by the link, once', async t =>
   const userId = await userIdIn(browser) ?? ''
   t.match(await app.auth.findUser({ userId }), { emailVerified: false })
 
-  const first = await browser.post('/auth/local/verify-email', { token })
-  const second = await browser.post('/auth/local/verify-email', { token })
+  const asked = await browser.post('/auth/local/verify-email', { token })
+  t.match([asked.statusCode, asked.json()], [409, {
+    code: 'choice_required', methods: [{ kind: 'password', provider: 'local', createdAt: null }]
+  }])
+  t.match(await app.auth.findUser({ userId }), { emailVerified: false })
+  const { keep: existing } = asked.json()
+  const first = await browser.post('/auth/local/verify-email', { token, existing })
+  const second = await browser.post('/auth/local/verify-email', { token, existing })
 
-  t.strictSame([first.statusCode, second.statusCode], [204, 204])
+  t.strictSame([first.statusCode, second.json().code], [204, 'invalid_token'])
   t.match(await app.auth.findUser({ userId }), { emailVerified: true })
   t.match(verifications, [{ userId }], 'one event')
   t.equal((await browser.get('/private')).statusCode, 200, 'the session goes on')
@@ -104,7 +110,7 @@ t.test('an address is confirmed by the link and the password where the user is n
     const refused = await other.post('/auth/local/verify-email', { token, password })
     t.strictSame([refused.statusCode, refused.json().code, await isVerified()], [401, code, false])
   }
-  const confirmed = await other.post('/auth/local/verify-email', { token, password: ADA.password })
+  const confirmed = await confirmAddress(other, token, ADA.password)
 
   t.strictSame([confirmed.statusCode, await isVerified()], [204, true])
   t.equal(await userIdIn(other), null, 'the link signs nobody in')
@@ -170,7 +176,7 @@ t.test('the signed-in user asks for the link again', async t => {
   t.equal(asked.statusCode, 202)
   const { token, to } = await mails.next('verify-email')
   t.equal(to, ADA.email)
-  t.equal((await browser.post('/auth/local/verify-email', { token })).statusCode, 204)
+  t.equal((await confirmAddress(browser, token)).statusCode, 204)
   t.strictSame([anonymous.statusCode, anonymous.json().code], [401, 'unauthenticated'])
 })
 
@@ -214,7 +220,7 @@ t.test('with registration.verify required, a user signs in once their address is
   t.strictSame([hook, registrations], [[], []])
 
   const { token } = await mails.next('verify-email')
-  await browser.post('/auth/local/verify-email', { token, password: ADA.password })
+  await confirmAddress(browser, token, ADA.password)
   t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200)
   t.strictSame(hook, [true], 'the hook is asked at the first sign-in')
   t.equal(registrations.length, 1)

@@ -8,8 +8,10 @@ import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAda, nextCode, startFactorApp, waitAt } from '../helpers/factor-app.js'
-import { ADA, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
-import { leaveFor, linkAt, postLogin, signInAt, type AdmittedUser } from '../helpers/own-provider.js'
+import {
+  ADA, type MailApp, NEW_PASSWORD, confirmAddress, registerAt, resetTokenOf, startMailApp
+} from '../helpers/mail-app.js'
+import { type AdmittedUser, leaveFor, linkAt, postLogin, signInAt } from '../helpers/own-provider.js'
 
 const MINUTE_MS = 60_000
 
@@ -455,7 +457,7 @@ t.test('attack 102: a user who existed before also types the code that is mailed
   const made = await startFactorApp(t, { required: () => isRequired })
   const { app, mails } = made
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(app)
   t.match((await browser.post('/auth/local/login', ADA)).json(), { enrolment: true })
@@ -476,7 +478,7 @@ t.test('attack 102: the mailed code takes five attempts', async t => {
   let isRequired = false
   const made = await startFactorApp(t, { required: () => isRequired })
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(made.app)
   await browser.post('/auth/local/login', ADA)

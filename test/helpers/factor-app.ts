@@ -5,7 +5,7 @@ import { totp } from '../../lib/testing.js'
 import { userIdIn } from './app.js'
 import type { Browser } from './browser.js'
 import { advanceClock } from './clock.js'
-import { ADA, type MailApp, registerAt, startMailApp } from './mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt, startMailApp } from './mail-app.js'
 
 export const DATA_SECRET = 'the data secret of the tests, 32 and more'
 
@@ -51,7 +51,7 @@ export async function enrolAt (t: Test, browser: Browser): Promise<Enrolled> {
 /** Registers Ada with an authenticator app, and a confirmed address. */
 export async function enrolAda (t: Test, { app, browser, mails }: MailApp): Promise<Enrolled & { user: User | null }> {
   const token = await registerAt({ app, browser, mails })
-  t.equal((await browser.post('/auth/local/verify-email', { token })).statusCode, 204)
+  t.equal((await confirmAddress(browser, token)).statusCode, 204)
   const enrolled = await enrolAt(t, browser)
   return { ...enrolled, user: await app.auth.findUser({ userId: enrolled.userId }) }
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, type Mail, MemoryAuthStore } from '../../lib/index.js'
 import { type Mailbox, mailbox } from '../../lib/testing.js'
@@ -49,6 +49,14 @@ export async function startMailApp (
 export async function registerAt ({ browser, mails }: MailApp, user = ADA): Promise<string> {
   await browser.post('/auth/local/register', user)
   return (await mails.next('verify-email')).token
+}
+
+/** Confirms the address of the signed-in user, or with a password, by a link, and keeps what the account has. */
+export async function confirmAddress (browser: Browser, token: string, password?: string): Promise<LightMyRequestResponse> {
+  const fields = { token, ...(password !== undefined && { password }) }
+  const asked = await browser.post('/auth/local/verify-email', fields)
+  const { code, keep } = asked.statusCode === 409 ? asked.json() : {}
+  return code === 'choice_required' ? browser.post('/auth/local/verify-email', { ...fields, existing: keep }) : asked
 }
 
 /** Asks for a new password, and returns the token for it. */

@@ -6,7 +6,7 @@ import { Browser } from '../helpers/browser.js'
 import { stopTime } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { startFactorApp } from '../helpers/factor-app.js'
-import { ADA, type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 
 const FORGOT = '/auth/local/forgot-password'
 
@@ -93,7 +93,7 @@ t.test('mailsSent resolves after a mail that failed, one that is not sent, and o
 t.test('mailsSent waits for a notice about what the application changes', async t => {
   const { app, browser, mails } = await startFactorApp(t)
   const token = await registerAt({ app, browser, mails })
-  await browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(browser, token)
   const user = await app.auth.findUser({ email: ADA.email })
   await app.auth.resetFactors(user?.userId ?? '')
   await app.auth.mailsSent()

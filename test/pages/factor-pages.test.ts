@@ -11,7 +11,7 @@ import { SESSION_SECRET, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, nextCode, enrolAt, waitAt } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { addAt, newDevice, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 import { type Reader, type ShownPage, pageOf, readerOf } from './page.js'
 
@@ -38,7 +38,7 @@ async function start (
 /** Registers Ada, whose address is confirmed. */
 async function confirmAt (made: MailApp): Promise<void> {
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
 }
 
 /** The text as it is written into HTML, without the values in braces. */

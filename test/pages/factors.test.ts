@@ -8,7 +8,7 @@ import { localProvider, principalIn, startApp, userIdIn } from '../helpers/app.j
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
 import { type Reader, type ShownPage, readerOf } from './page.js'
 
@@ -175,7 +175,7 @@ t.test('a user who has to set up a second factor does so with the mailed code, o
   let isRequired = false
   const { app, browser, mails, open, send } = await start(t, { required: () => isRequired })
   const token = await registerAt({ app, browser, mails })
-  await browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(browser, token)
   await browser.post('/auth/logout')
   isRequired = true
 

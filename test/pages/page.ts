@@ -9,6 +9,8 @@ export interface ShownForm {
   names: string[]
   /** The fields that the user does not see. */
   hidden: Record<string, string>
+  /** What its first button adds, if that has a value. */
+  pressed: Record<string, string>
   /** The values of the others. */
   values: Record<string, string>
   /** The checkboxes that are checked. */
@@ -53,7 +55,7 @@ export function readerOf (t: Test, browser: Browser): Reader {
     async send (form, typed = {}) {
       if (form === undefined) throw new Error('the page has no such form')
       for (const name of Object.keys(typed)) t.ok(form.names.includes(name), `the form has a field ${name}`)
-      return follow(await browser.submit(form.action, { ...form.hidden, ...typed }))
+      return follow(await browser.submit(form.action, { ...form.hidden, ...form.pressed, ...typed }))
     }
   }
 }
@@ -86,9 +88,11 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
       .map(({ name, value = '' }) => [name, plain(value)]))
     // A second button sends the form elsewhere.
     const actions = [action, ...Array.from(form.matchAll(/formaction="([^"]*)"/g), ([, other = '']) => other)]
-    const names = named.map(({ name = '' }) => name)
+    const [pressed] = Array.from(form.matchAll(/<button type="submit"[^>]* name="([^"]*)" value="([^"]*)"/g),
+      ([, name = '', value = '']) => ({ [name]: value }))
+    const names = [...named.map(({ name = '' }) => name), ...Object.keys(pressed ?? {})]
     const checked = named.flatMap(({ name = '', isChecked }) => isChecked ? name : [])
-    return actions.map(action => ({ action, names, checked, hidden: valuesOf(true), values: valuesOf(false) }))
+    return actions.map(action => ({ action, names, checked, pressed: pressed ?? {}, hidden: valuesOf(true), values: valuesOf(false) }))
   })
   const links = Array.from(html.replace(/<header>[^]*<\/header>/, '').matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href))
   const files = html.matchAll(/<a [^>]*download="([^"]*)" href="data:text\/plain;charset=utf-8,([^"]*)"/g)

@@ -7,7 +7,7 @@ import { principalIn, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAt, waitAt } from '../helpers/factor-app.js'
-import { ADA, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { addAt, newDevice, optionsAt, startPasskeyApp } from '../helpers/passkey-app.js'
 import { type ShownPage, pageOf } from './page.js'
 
@@ -158,7 +158,7 @@ t.test('a user who needs a second factor adds a passkey on the page of that step
   let isRequired = false
   const made = await start(t, { secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }) })
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(made.app)
   await browser.post('/auth/local/login', ADA)

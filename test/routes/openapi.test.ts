@@ -107,7 +107,7 @@ t.test('@fastify/swagger documents every route with what it takes, its success a
     ['get /auth/local/jwks.json', 'authLocalJwks', '200 503 4XX 5XX'],
     ['post /auth/local/forgot-password', 'authLocalForgotPassword', '202 303 400 403 429 503 4XX 5XX'],
     ['get /auth/local/reset-password', 'authLocalResetPasswordPage', '200 302 400 401 503 4XX 5XX'],
-    ['post /auth/local/reset-password', 'authLocalResetPassword', '204 303 400 401 403 429 503 4XX 5XX'],
+    ['post /auth/local/reset-password', 'authLocalResetPassword', '204 303 400 401 403 409 429 503 4XX 5XX'],
     ['get /auth/local/verify-email', 'authLocalVerifyEmailPage', '200 302 400 401 503 4XX 5XX'],
     ['post /auth/local/verify-email', 'authLocalVerifyEmail', '202 204 303 400 401 403 409 429 503 4XX 5XX'],
     ['post /auth/local/change-password', 'authLocalChangePassword', '204 303 400 401 403 429 503 4XX 5XX'],

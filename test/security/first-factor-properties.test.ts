@@ -14,8 +14,8 @@ import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt } from '../helpers/factor-app.js'
-import { type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
-import { OwnProvider, type AdmittedUser, callbackOf, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
+import { type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { type AdmittedUser, OwnProvider, callbackOf, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
 import { holds } from '../helpers/properties.js'
 import { addAt, newDevice } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -178,7 +178,7 @@ async function victimOf (
 /** Registers a user who has confirmed two addresses one after the other, and links an identity. */
 async function registerWithLink (browser: Browser, made: MailApp): Promise<void> {
   const token = await registerAt({ ...made, browser }, { email: OLD, password: PASSWORD })
-  await browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(browser, token)
   await browser.post('/auth/local/change-email', { email: PRESENT, current: PASSWORD })
   await browser.post('/auth/local/change-email/confirm', { token: (await made.mails.next('change-email')).token })
   await linkAt(browser, 'a', { subject: 'ada-a', email: PRESENT })

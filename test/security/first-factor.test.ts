@@ -10,7 +10,9 @@ import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { deferred } from '../helpers/deferred.js'
 import { DATA_SECRET, enrolAt, nextCode, waitAt } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, registerAt, resetTokenOf, startMailApp } from '../helpers/mail-app.js'
+import {
+  ADA, BASE_URL, type MailApp, NEW_PASSWORD, confirmAddress, registerAt, resetTokenOf, startMailApp
+} from '../helpers/mail-app.js'
 import { type AdmittedUser, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
 import { addAt, newDevice, optionsAt, proveBy, signInBy } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
@@ -36,7 +38,7 @@ async function start (
 /** Registers Ada with a confirmed address. */
 async function confirmedAda (t: Test, made: MailApp): Promise<string> {
   const token = await registerAt(made)
-  t.equal((await made.browser.post('/auth/local/verify-email', { token })).statusCode, 204)
+  t.equal((await confirmAddress(made.browser, token)).statusCode, 204)
   return await userIdIn(made.browser) ?? ''
 }
 
@@ -683,7 +685,7 @@ t.test('attack 145: a user whose first sign-in was never finished, and whose add
   const made = await start(t, { required: () => true })
   await made.browser.post('/auth/local/register', ADA)
   const { token } = await made.mails.next('verify-email')
-  t.equal((await new Browser(made.app).post('/auth/local/verify-email', { token, password: ADA.password })).statusCode, 204)
+  t.equal((await confirmAddress(new Browser(made.app), token, ADA.password)).statusCode, 204)
 
   const browser = await thief(made)
   const { secret } = (await browser.post('/auth/local/totp/enroll')).json()

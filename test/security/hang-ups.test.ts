@@ -13,7 +13,7 @@ import { mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import type { Browser } from '../helpers/browser.js'
 import { type Deferred, deferred } from '../helpers/deferred.js'
-import { ADA, BASE_URL, NEW_PASSWORD, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, NEW_PASSWORD, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { MemoryAttempts } from '../helpers/memory-attempts.js'
 
 const CHANGE_PASSWORD = '/auth/local/change-password'
@@ -63,7 +63,7 @@ for (const [protocol, { server, send }] of Object.entries(OVER)) {
     const store = new HoldingStore()
     const start = await startMailApp(t, { store }, {}, server)
     const { app, browser, mails } = start
-    await browser.post('/auth/local/verify-email', { token: await registerAt(start) })
+    await confirmAddress(browser, await registerAt(start))
     const left = whenLeft(app)
     const port = await listen(app)
     store.holds = true

@@ -6,6 +6,7 @@ import { type Mailbox, mailbox } from '../../lib/testing.js'
 import { localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
+import { confirmAddress } from '../helpers/mail-app.js'
 import { FROM_OWN_PAGE, leaveFor, postLogin, signInAt } from '../helpers/own-provider.js'
 import { SOME_SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { ADA, GRACE, startTwoApps } from '../helpers/shared-apps.js'
@@ -43,7 +44,7 @@ async function start (t: Test, { options, sessions, notices = true }: Choices = 
   const browser = new Browser(app)
   const { userId }: { userId: string } = (await browser.post('/auth/local/register', ADA)).json()
   const { token } = await mails.next('verify-email')
-  await browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(browser, token)
   return { app, mails, browser, userId, linked: async () => (await app.auth.links(userId)).map(({ provider }) => provider) }
 }
 

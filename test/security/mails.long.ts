@@ -82,7 +82,7 @@ function testRaces (t: Test, processes: Processes): void {
     }
   })
 
-  t.test('attack 66: ten confirmations by one link at both processes succeed, and one is audited', async t => {
+  t.test('attack 66: of ten confirmations by one link at both processes one succeeds, which is audited', async t => {
     const audited = async (): Promise<number> => {
       const counts = await Promise.all([at(0), at(1)].map(async visitor => visitor.get('/verifications')))
       return counts.reduce((sum, { body }) => sum + Number(Object(body).verifications), 0)
@@ -90,10 +90,13 @@ function testRaces (t: Test, processes: Processes): void {
     for (let round = 0; round < ROUNDS; round++) {
       const { userId, token } = await registerAt(processes, `verify-${round}@example.com`)
       const before = await audited()
-      const redeem = async (index: number): Promise<Answer> => at(index).post(VERIFY, { token, password: PASSWORD })
+      const fields = { token, password: PASSWORD }
+      const { keep: existing } = Object((await at(0).post(VERIFY, fields)).body)
+      const redeem = async (index: number): Promise<Answer> => at(index).post(VERIFY, { ...fields, existing })
 
-      t.strictSame(codes(await ten(redeem)), Array<number>(10).fill(204), `round ${round}`)
-      t.equal((await redeem(1)).status, 204, 'again')
+      const statuses = codes(await ten(redeem)).filter(code => code === 204)
+      t.equal(statuses.length, 1, `round ${round}`)
+      t.equal(Object((await redeem(1)).body).code, 'invalid_token', 'again')
 
       t.equal(await audited() - before, 1)
       t.match(await store.findUser({ userId }), { emailVerified: true })

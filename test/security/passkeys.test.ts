@@ -11,7 +11,7 @@ import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { enrolAt, waitAt } from '../helpers/factor-app.js'
-import { ADA, type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { type Ceremony, addAt, finishBy, newDevice, optionsAt, proveBy, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 import { holds } from '../helpers/properties.js'
 
@@ -34,7 +34,7 @@ async function startWithUsers (
 ): Promise<Users> {
   const made = await startPasskeyApp(t, options, {}, passkeys)
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   const [device, theirs, mallory] = [newDevice(), newDevice(), new Browser(made.app)]
   const { id } = (await addAt(made.browser, device)).json()
   await mallory.post('/auth/local/register', MALLORY)
@@ -274,7 +274,7 @@ t.test('attack 102: without the code in the mailbox no passkey is enrolled, in a
   let isRequired = false
   const made = await startPasskeyApp(t, { secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }) })
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   const userId = await userIdIn(made.browser) ?? ''
   isRequired = true
   const [thief, owner] = [new Browser(made.app), new Browser(made.app)]

@@ -71,7 +71,7 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       t.match(recoveries, [{ userId, removed: ['b'], claims: {} }])
     })
 
-    t.test('attack 66: of ten redemptions at once one resets the password, and all confirm an address', async t => {
+    t.test('attack 66: of ten redemptions at once one resets the password, and one confirms an address', async t => {
       const start = await startMailApp(t, { store: await createStore(t) })
       const { app, browser } = start
       const verifyToken = await registerAt(start)
@@ -79,7 +79,9 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       const ten = async (post: (index: number) => Promise<{ statusCode: number }>) =>
         (await Promise.all(Array.from({ length: 10 }, (_, index) => post(index)))).map(({ statusCode }) => statusCode)
 
-      t.strictSame(await ten(() => browser.post(VERIFY, { token: verifyToken })), Array.from({ length: 10 }, () => 204))
+      const { keep: existing } = (await browser.post(VERIFY, { token: verifyToken })).json()
+      const fields = { token: verifyToken, password: ADA.password, existing }
+      t.strictSame((await ten(() => new Browser(app).post(VERIFY, fields))).sort(), [204, ...Array.from({ length: 9 }, () => 401)])
       t.equal(verifications.length, 1)
 
       const token = await resetTokenOf(start)

@@ -11,7 +11,7 @@ import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, type Enrolled, enrolAda, enrolAt, nextCode, startFactorApp, waitAt } from '../helpers/factor-app.js'
-import { ADA, type MailApp, registerAt } from '../helpers/mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { SESSION_STORES, type SessionStores } from '../helpers/session-stores.js'
 import { SlowSessionStore } from '../helpers/slow-session-store.js'
@@ -273,7 +273,7 @@ for (const [kind, keep] of KEPT) {
       let isRequired = false
       const made = await start(t, await keep(t), { required: () => isRequired })
       const token = await registerAt(made)
-      await made.browser.post('/auth/local/verify-email', { token })
+      await confirmAddress(made.browser, token)
       isRequired = true
       const [browser, other] = [new Browser(made.app), new Browser(made.app)]
       for (const each of [browser, other]) t.match((await each.post('/auth/local/login', ADA)).json(), { enrolment: true, methods: [] })

@@ -57,9 +57,10 @@ const OPERATIONS: Record<string, (store: SqlAuthStore) => Promise<unknown>> = {
   'the status of a user is found': store => store.status(ADA.userId),
   'a user is changed': store => new Accounts(store).changeUser(ADA.userId, { name: 'Ada', endSessions: true }),
   'a password is set': store => new Accounts(store).setPassword(ADA.userId, { passwordHash: 'a third hash' }),
+  'what an account has before an address is proven is found': store => new Accounts(store).unprovenMethods({ ...BOB, generation: 0 }),
   'an e-mail is verified': store => new Accounts(store).verifyEmail({ ...BOB, generation: 0 }),
-  'a password is reset': store => new Accounts(store).resetPassword({ ...BOB, generation: 0 }, 'a hash'),
-  'an e-mail is changed': store => new Accounts(store).changeEmail({ ...BOB, generation: 1 }, 'bob@example.com'),
+  'a password is reset': store => new Accounts(store).resetPassword({ ...BOB, generation: 1 }, 'a hash'),
+  'an e-mail is changed': store => new Accounts(store).changeEmail({ ...BOB, generation: 2 }, 'bob@example.com'),
   'an e-mail is released': store => new Accounts(store).releaseEmail({ ...CAROL, generation: 0 }),
   'factors are added, changed and removed': async store => {
     const accounts = new Accounts(store)

@@ -16,6 +16,7 @@ const ENDINGS: Record<string, (store: SqlAuthStore, proof: MailTokenClaims) => P
   setPassword: (store, { userId }) => new Accounts(store).setPassword(userId, { passwordHash: 'another hash' }),
   removeLink: (store, { userId }) => new Accounts(store).removeLink(userId, 'dev'),
   resetPassword: (store, proof) => new Accounts(store).resetPassword(proof, 'another hash'),
+  'the first proof of an address': (store, proof) => new Accounts(store).verifyEmail(proof),
   changeEmail: (store, proof) => new Accounts(store).changeEmail(proof, `new-${proof.email}`),
   releaseEmail: (store, proof) => new Accounts(store).releaseEmail(proof),
   'removeLink and releaseEmail, which deletes the user': async (store, proof) => {
@@ -30,7 +31,6 @@ const OTHERS: typeof ENDINGS = {
   'a new name': (store, { userId }) => new Accounts(store).changeUser(userId, { name: 'Ada' }),
   'a link that the user does not have': (store, { userId }) => new Accounts(store).removeLink(userId, 'other'),
   'a password that was changed meanwhile': (store, { userId }) => new Accounts(store).setPassword(userId, { passwordHash: 'a', current: 'b' }),
-  'a confirmation': (store, proof) => new Accounts(store).verifyEmail(proof),
   'proofs that do not hold': async (store, proof) => {
     const old = { ...proof, generation: 7 }
     await new Accounts(store).resetPassword(old, 'a hash')

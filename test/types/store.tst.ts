@@ -20,7 +20,7 @@ import postgres from 'postgres'
 import { describe, expect, test } from 'tstyche'
 import type { AccountLink, Block, Subject } from '../../lib/accounts/account.js'
 import type { Decision, Holders } from '../../lib/accounts/auth-store.js'
-import type { MailTokenClaims, NewPassword, PasswordReset } from '../../lib/accounts/credentials.js'
+import type { ConfirmedEmail, MailTokenClaims, NewPassword } from '../../lib/accounts/credentials.js'
 import type { FactorAttempt, FactorChange, FactorSpending } from '../../lib/accounts/factors.js'
 import type { LinkedIdentity } from '../../lib/accounts/identities.js'
 import type { FactorKind, UserExtras } from '../../lib/schema/extras.js'
@@ -42,9 +42,11 @@ test('accounts are those of any store', () => {
   expect(Accounts).type.not.toBeConstructableWith()
   expect<Accounts>().type.not.toBeAssignableTo<AuthStore>()
   expect<Accounts['createUser']>().type.toBe<(user: NewUser) => Promise<User | null>>()
-  expect<Accounts['resetPassword']>().type.toBe<(token: MailTokenClaims, passwordHash: string) => Promise<PasswordReset | null>>()
+  expect<Accounts['resetPassword']>().type.toBe<
+    (token: MailTokenClaims, passwordHash: string, existing?: string) => Promise<ConfirmedEmail | null>
+  >()
   expect<MailTokenClaims>().type.toBe<{ userId: string, email: string, generation: number }>()
-  expect<PasswordReset>().type.toBe<{ user: User, wasProven: boolean, removed: string[] }>()
+  expect<ConfirmedEmail>().type.toBe<{ user: User, wasProven: boolean, removed: readonly string[] }>()
   expect<AccountStatus>().type.toBe<{ generation: number, signedOutAt: number, verifiedEmail: string | null }>()
   expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null, generation?: number }>()
 })

@@ -41,15 +41,26 @@ function providerLink (provider, { providers: words, link }) {
   return Object.assign(document.createElement('a'), { href, textContent: `${words} ${provider}` })
 }
 
+/** Lists what the account has, to keep or to remove: another person may have made it with the address of the user. */
+function offerChoice (form, { methods, keep }) {
+  for (const element of form.querySelectorAll('button, p')) element.remove()
+  const names = methods.map(({ kind, provider }) => kind === 'provider' ? provider : kind)
+  const list = Object.assign(document.createElement('p'), { textContent: `The account has: ${names.join(', ')}.` })
+  const buttons = [[keep, 'All mine: keep it'], ['remove', 'Not mine: remove it']].map(([value, textContent]) =>
+    Object.assign(document.createElement('button'), { name: 'existing', value, textContent }))
+  form.append(list, ...buttons)
+}
+
 document.addEventListener('submit', async event => {
   event.preventDefault()
   const form = event.target
   const query = new URLSearchParams(location.search)
-  const fields = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ''))
+  const fields = Object.fromEntries([...new FormData(form, event.submitter)].filter(([, value]) => value !== ''))
   if ('token' in form.dataset) fields.token = query.get('token')
   const { response: { ok: isDone }, error } = await auth.POST(form.dataset.path, { body: fields })
   say('alert', isDone ? '' : error.message)
   say('status', isDone ? form.dataset.done ?? '' : '')
+  if (error?.code === 'choice_required') offerChoice(form, error)
   // The API has put the page there that asked for it, but anybody can write a link with another one.
   const next = 'next' in form.dataset ? query.get('next') ?? home : home
   if (isDone && [location.origin, api].includes(new URL(next).origin)) {

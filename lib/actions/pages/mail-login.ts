@@ -8,14 +8,17 @@ import { useOwner } from '../../session/several-cookies.js'
 import { MAIL_SIGN_IN } from '../../store/one-time-entries.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf, waysOn } from '../../web/page.js'
-import { type PendingMailSignIn, signInOfLink } from '../mail-sign-in.js'
+import { unprovenIn } from '../first-proof.js'
+import { type PendingMailSignIn, signInOfLink, userOf } from '../mail-sign-in.js'
+import { existingParts } from './parts.js'
 
 /**
  * The page of a sign-in by mail. With the token of the link it has a button where the link signs
  * in, else it says where; without a token it asks for the code. Opening it uses nothing.
  */
 export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }, async (auth, view) => {
-  const { request, reply, next, failure, texts: { titles, mail, factors, confirm } } = view
+  const { request, reply, next, failure, texts } = view
+  const { titles, mail, factors, confirm } = texts
   const { pages } = auth
   const token = failure === null ? new URL(request.url, ANY_ORIGIN).searchParams.get('token') : null
   const customPage = auth.mailPages?.mailLogin ?? null
@@ -23,18 +26,21 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
     return redirected(reply, token === null ? customPage : withParameter(customPage, 'token', token))
   }
   await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
+  const existingIn = async (pending: PendingMailSignIn | null) =>
+    existingParts(auth, texts, pending && await unprovenIn(auth, request, await userOf(auth, pending)))
   const title = titles['sign-in']
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
     const found = await signInOfLink(auth, request, token)
-    if (found === null) return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, view.texts)] }
-    const { email, next } = found.pending
+    if (found === null) return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, texts)] }
+    const { pending, pending: { email, next } } = found
+    const { list, choice } = await existingIn('code' in pending ? pending : null)
     const hidden = { ...targetsOf(auth, 'local/mail-login', { next }), token }
     return {
       title,
       content: [
         html`<p>${filled(mail.linkText, { email })}</p>`,
-        form({ action: path, hidden, fields: [], submit: mail.submit })
+        form({ action: path, hidden, fields: list, submit: mail.submit, choice })
       ]
     }
   }
@@ -46,13 +52,20 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
     return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
   }
   const { email, remember } = pending
+  const { list, choice } = await existingIn(pending)
   const hidden = targetsOf(auth, 'local/mail-login', { next: next ?? pending.next })
   const again = { ...hidden, email, remember: remember ? 'true' : null }
   return {
     title,
     content: [
       html`<p>${filled(mail.codeText, { email })}</p>`,
-      form({ action: path, hidden, fields: codeField('code', factors.mailCode, 'numeric'), submit: confirm.submit }),
+      form({
+        action: path,
+        hidden,
+        fields: [codeField('code', factors.mailCode, 'numeric'), list],
+        submit: confirm.submit,
+        choice
+      }),
       action(pathOf(auth, 'local/mail-login'), again, mail.again)
     ]
   }

@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify'
+import type { UnprovenMethods } from '../../accounts/first-proof.js'
 import type { AuthContext } from '../../context.js'
 import { withQuery } from '../../http/redirects.js'
-import { action, button } from '../../pages/form.js'
-import type { Html } from '../../pages/html.js'
-import { filled } from '../../pages/texts.js'
+import { type PageForm, action, button } from '../../pages/form.js'
+import { type Content, type Html, html } from '../../pages/html.js'
+import { type Texts, dateIn, filled } from '../../pages/texts.js'
 import type { Principal } from '../../session/record.js'
 import { pathOf } from '../../web/act.js'
 import { providerLabel } from '../../web/provider-labels.js'
@@ -60,6 +61,27 @@ function iconOf ({ providers }: AuthContext, name: string): string | undefined {
 
 export function nameOf ({ userId, claims: { name, email } }: Principal): string {
   return name ?? email ?? userId
+}
+
+/**
+ * Lists what an account has from before its address was proven, to keep or to remove by buttons;
+ * nothing where there is nothing. No text is one that the account's maker chose.
+ */
+export function existingParts (
+  auth: AuthContext, { language, common, factors, links }: Texts, unproven: UnprovenMethods | null
+): Pick<PageForm, 'choice'> & { list: Content } {
+  if (!unproven?.keep) return { list: null }
+  const { app: totp, recoveryTitle: recovery, passkey } = factors
+  const labels = { password: common.password, totp, recovery, passkey }
+  const items = unproven.methods.map(({ kind, provider, createdAt }) => {
+    const date = createdAt && filled(factors.added, { date: dateIn(language, createdAt) })
+    return html`<li><span>${kind === 'provider' ? providerLabel(auth, String(provider)) : labels[kind]} <small>${
+      date}</small></span></li>`
+  })
+  return {
+    list: [html`<p>${links.existingText}</p>`, html`<ul>${items}</ul>`],
+    choice: { name: 'existing', value: unproven.keep, other: 'remove', otherSubmit: links.existingRemove }
+  }
 }
 
 /** What the user typed into a text field of the form that failed. */

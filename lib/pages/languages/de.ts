@@ -153,6 +153,9 @@ export const de: Texts = {
     itWasNotYou: 'Das waren nicht Sie',
     releaseField: 'Wenn Sie dieses Konto nicht erstellt haben, geben Sie Ihre E-Mail-Adresse ein',
     releaseSubmit: 'Adresse entfernen',
+    existingText: 'Das bleibt in Ihrem Konto. Wenn Sie nicht alles davon selbst hinzugefügt haben, hat ' +
+      'vielleicht jemand anderes das Konto mit Ihrer E-Mail-Adresse angelegt: Lassen Sie es dann entfernen.',
+    existingRemove: 'Nicht von mir: alles entfernen',
     changeText: '{to} ersetzt {email} als E-Mail-Adresse Ihres Kontos.',
     changePassword: 'Geben Sie Ihr Passwort ein, oder melden Sie sich zuerst an und öffnen den Link noch einmal.',
     over: 'Ein Link gilt nur einmal und nur für begrenzte Zeit. Öffnen Sie den neuesten, oder fordern Sie einen ' +
@@ -201,6 +204,7 @@ export const de: Texts = {
     second_factor_missing: 'Dafür ist ein zweiter Anmeldeschritt nötig. Richten Sie ihn zuerst ein.',
     invalid_code: 'Dieser Code ist falsch, abgelaufen oder schon benutzt. Geben Sie einen neuen ein.',
     too_many: 'Mehr können Sie nicht hinzufügen. Entfernen Sie zuerst etwas.',
+    choice_required: 'Wählen Sie, ob Sie behalten oder entfernen, was das Konto bereits hat.',
     last_link: 'Das ist Ihre einzige Anmeldemethode. Fügen Sie zuerst eine andere hinzu.',
     user_in_use: 'Dieses Konto kann noch nicht gelöscht werden, weil andere Daten darauf verweisen.',
     not_found: 'Das gibt es nicht mehr.',

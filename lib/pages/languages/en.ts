@@ -150,6 +150,9 @@ export const english = {
     itWasNotYou: 'This wasn’t you',
     releaseField: 'If you didn’t create this account, enter your e-mail address',
     releaseSubmit: 'Remove the address',
+    existingText: 'This stays in your account. If you didn’t add all of it yourself, someone else may have ' +
+      'created the account with your e-mail address: then have it removed.',
+    existingRemove: 'Not mine: remove all of it',
     changeText: '{to} will replace {email} as the e-mail address of your account.',
     changePassword: 'Enter your password, or sign in first and open the link again.',
     over: 'A link works once and for a limited time. Open the latest one, or ask for a new one.',
@@ -196,6 +199,7 @@ export const english = {
     second_factor_missing: 'This needs a second sign-in step. Set one up first.',
     invalid_code: 'This code is wrong, has expired or was already used. Enter a new one.',
     too_many: 'You can’t add any more. Remove one first.',
+    choice_required: 'Choose whether to keep or remove what the account already has.',
     last_link: 'This is your only sign-in method. Add another one first.',
     user_in_use: 'This account can’t be deleted yet, because other data still refers to it.',
     not_found: 'This no longer exists.',

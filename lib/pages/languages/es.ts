@@ -151,6 +151,9 @@ export const es: Texts = {
     itWasNotYou: 'No has sido tú',
     releaseField: 'Si no has creado esta cuenta, escribe tu correo electrónico',
     releaseSubmit: 'Quitar el correo',
+    existingText: 'Esto se queda en tu cuenta. Si no lo añadiste todo tú, puede que otra persona haya creado la ' +
+      'cuenta con tu dirección de correo: en ese caso, haz que se elimine.',
+    existingRemove: 'No es mío: eliminarlo todo',
     changeText: '{to} sustituirá a {email} como correo electrónico de tu cuenta.',
     changePassword: 'Escribe tu contraseña, o inicia sesión primero y vuelve a abrir el enlace.',
     over: 'Un enlace funciona una sola vez y durante un tiempo limitado. Abre el más reciente o pide uno nuevo.',
@@ -198,6 +201,7 @@ export const es: Texts = {
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
     invalid_code: 'El código no es correcto, ha caducado o ya se ha utilizado. Escribe uno nuevo.',
     too_many: 'No puedes añadir más. Quita algo primero.',
+    choice_required: 'Elige si conservar o eliminar lo que la cuenta ya tiene.',
     last_link: 'Es tu único método de inicio de sesión. Añade otro primero.',
     user_in_use: 'Esta cuenta aún no se puede eliminar porque hay otros datos que dependen de ella.',
     not_found: 'Esto ya no existe.',

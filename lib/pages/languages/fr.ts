@@ -154,6 +154,9 @@ export const fr: Texts = {
     itWasNotYou: 'Ce n’était pas vous',
     releaseField: 'Si vous n’avez pas créé ce compte, saisissez votre adresse e-mail',
     releaseSubmit: 'Retirer l’adresse',
+    existingText: 'Ces éléments restent dans votre compte. Si vous ne les avez pas tous ajoutés vous-même, une ' +
+      'autre personne a peut-être créé le compte avec votre adresse e-mail : faites-les alors supprimer.',
+    existingRemove: 'Pas à moi : tout supprimer',
     changeText: '{to} remplacera {email} comme adresse e-mail de votre compte.',
     changePassword: 'Saisissez votre mot de passe, ou connectez-vous d’abord puis ouvrez à nouveau le lien.',
     over: 'Un lien ne fonctionne qu’une fois et pour une durée limitée. Ouvrez le plus récent ou demandez-en un ' +
@@ -202,6 +205,7 @@ export const fr: Texts = {
     second_factor_missing: 'Une deuxième étape de connexion est nécessaire ici. Configurez-la d’abord.',
     invalid_code: 'Ce code est incorrect, a expiré ou a déjà été utilisé. Saisissez-en un nouveau.',
     too_many: 'Vous ne pouvez pas en ajouter davantage. Supprimez-en d’abord.',
+    choice_required: 'Choisissez de conserver ou de supprimer ce que le compte comporte déjà.',
     last_link: 'C’est votre seule méthode de connexion. Ajoutez-en d’abord une autre.',
     user_in_use: 'Ce compte ne peut pas encore être supprimé, car d’autres données y font référence.',
     not_found: 'Cet élément n’existe plus.',

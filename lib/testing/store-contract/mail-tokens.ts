@@ -124,15 +124,16 @@ function linksContract (linked: AccountsRule): void {
 }
 
 function verificationContract (linked: AccountsRule): void {
-  linked('an e-mail is verified for the user and for the link at local, and no session ends', async (store, twin) => {
+  linked('an e-mail is verified for the user and for the link at local, and all sessions end', async (store, twin) => {
     await store.createUser(BOB)
     await store.addLink(BOB.userId, identity('dev', 'bob-1'))
-    const { status, credential } = await allOf(store, BOB)
+    const { credential } = await allOf(store, BOB)
 
-    assert.equal(await store.verifyEmail(linkFor(BOB)), 'verified')
+    const proof = await store.verifyEmail(linkFor(BOB))
 
     const after = await allOf(twin, BOB)
-    assert.deepEqual(after.status, { ...status, verifiedEmail: BOB.email })
+    assert.deepEqual(proof, { user: after.user, wasProven: false, removed: [] })
+    assertHas(after.status, { generation: 1, verifiedEmail: BOB.email })
     assertHas(after.user, { email: 'bob@example.com', emailVerified: true })
     const [dev, local] = after.links
     assert.deepEqual(dev?.claims, { sub: 'bob-1' })
@@ -146,16 +147,17 @@ function verificationContract (linked: AccountsRule): void {
     const results = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
       (index % 2 === 0 ? store : twin).verifyEmail(linkFor(BOB))))
 
-    assert.deepEqual(results.filter(result => result === 'verified'), ['verified'])
-    assert.deepEqual(results.filter(result => result === 'unchanged').length, AT_ONCE - 1)
-    assertHas(await twin.status(BOB.userId), { generation: 0, verifiedEmail: BOB.email })
+    assert.equal(results.filter(result => result !== null).length, 1)
+    assert.equal(await twin.verifyEmail(linkFor(BOB, { generation: 1 })), 'unchanged')
+    assertHas(await twin.status(BOB.userId), { generation: 1, verifiedEmail: BOB.email })
   })
 
   linked('an e-mail that a provider vouches for is verified by its user too', async (store, twin) => {
     await store.createUser(ADA)
 
-    assert.equal(await store.verifyEmail(linkFor(ADA)), 'verified')
+    assertHas(await store.verifyEmail(linkFor(ADA)), { wasProven: true })
     assert.equal(await twin.verifyEmail(linkFor(ADA)), 'unchanged')
+    assertHas(await twin.status(ADA.userId), { generation: 0 })
     assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
   })
 }
@@ -189,6 +191,37 @@ function resetContract (linked: AccountsRule): void {
     for (const provider of ['github', 'dev']) {
       assert.equal(await twin.findUser({ provider, subject: BOB.userId }), null)
       assert.ok(await twin.refreshIdentity(identity(provider, carol.userId)), 'those of another user stay')
+    }
+  })
+
+  linked('the first proof of an e-mail keeps what was listed, and removes all of it otherwise', async (store, twin) => {
+    const ways: Array<(user: NewUser, existing: string) => Promise<unknown>> = [
+      (user, existing) => store.verifyEmail(linkFor(user), existing),
+      (user, existing) => store.resetPassword(linkFor(user), 'the new hash', existing),
+      ({ userId, email }, existing) => store.signInByMail(
+        { user: { userId, generation: 0 }, email: String(email) }, { newId: null, holds: () => false, existing })
+    ]
+    for (const [index, prove] of ways.entries()) {
+      const isReset = index === 1
+      const [kept, stripped] = [localUser(`kept-${index}@example.com`), localUser(`stripped-${index}@example.com`)]
+      for (const user of [kept, stripped]) {
+        await store.createUser(user)
+        await store.addLink(user.userId, identity('dev', user.userId))
+      }
+      const { methods, keep = '' } = await twin.unprovenMethods({ ...kept, generation: 0 }, isReset) ?? {}
+      assert.deepEqual(methods?.map(({ kind }) => kind), isReset ? ['provider'] : ['provider', 'password'])
+      await assert.rejects(prove(stripped, keep), { code: 'choice_required' })
+
+      await prove(kept, keep)
+      await prove(stripped, 'remove')
+
+      assert.deepEqual(await providersOf(twin, kept), ['dev', 'local'])
+      assert.deepEqual(await providersOf(twin, stripped), isReset ? ['local'] : ['application'])
+      assert.equal((await twin.findCredential(String(stripped.email)) === null), !isReset)
+      for (const { userId } of [kept, stripped]) {
+        assertHas(await twin.findUser({ userId }), { emailVerified: true, generation: 1 })
+        assert.equal(await twin.unprovenMethods({ userId, generation: 1 }), null)
+      }
     }
   })
 
@@ -380,7 +413,7 @@ function releaseContract (linked: AccountsRule): void {
 
     for (const user of [ADA, BOB]) {
       const before = await allOf(store, user)
-      assert.equal(await store.releaseEmail(linkFor(user)), null)
+      assert.equal(await store.releaseEmail(linkFor(user, { generation: before.status?.generation ?? 0 })), null)
       assert.deepEqual(await allOf(twin, user), before)
     }
   })
