@@ -13,7 +13,7 @@ import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
-  newAccount, refreshIdentity, removeLink, signIn
+  newAccount, refreshIdentity, removeLink, signIn, updateLink
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 import { withSearchKeys } from './search-keys.js'
@@ -180,6 +180,16 @@ export class Accounts {
     const { provider, subject, verifiedEmail } = identity
     const keys = { email: verifiedEmail, link: { provider, subject } }
     return this.#change({ userId }, addLink(identity, generation), keys)
+  }
+
+  /**
+   * Replaces the claims of a link, and nothing else of the account.
+   *
+   * @returns false, and nothing was written, when the user is gone, has another generation or no
+   *   such link
+   */
+  async updateLink (userId: string, identity: LinkedIdentity, generation: number): Promise<boolean> {
+    return this.#change({ userId }, updateLink(identity, generation))
   }
 
   /**

@@ -115,6 +115,18 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
   }
 }
 
+/**
+ * Replaces the claims of a link that the user has, and nothing else of the account: a consent takes
+ * neither a recent authentication nor a factor.
+ */
+export function updateLink ({ provider, subject, claims }: LinkedIdentity, generation: number): Rule<boolean> {
+  return account => {
+    const isTheirs = account !== null && linkAt(account, provider)?.subject === subject
+    if (!isTheirs || !isAtGeneration(account, generation)) return { result: false }
+    return { result: true, account: withLink(account, { provider, subject, claims }) }
+  }
+}
+
 /** Never removes the last link. `removePasskey` keeps a passkey that alone signs in. */
 export function removeLink (provider: string, generation: number | undefined, now: number): Rule<Link[]> {
   return found => {
@@ -154,7 +166,9 @@ function withIdentity (
 ): Account {
   const { email, name, extras } = account
   const present = linkAt(account, provider)
-  const hasChanged = present !== undefined && present.claims.email !== claims.email
+  // A consent may have noted the new address in the claims alone.
+  const hasVouched = extras.email_verified_by?.includes(provider) === true
+  const hasChanged = hasVouched || (present !== undefined && present.claims.email !== claims.email)
   const named = { ...account, name: extras.name_set ? name : claims.name ?? name }
   const noted = withLink(named, { provider, subject, claims })
   const mayReplace = hasChanged && extras.email_verified === true && !isConfirmed(account)

@@ -113,7 +113,7 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
 }
 
 /**
- * Links an identity to a user who asked for it.
+ * Links an identity to a user who asked for it. Of one that they have, the claims are replaced.
  *
  * @param generation as of the session in which the user asked
  * @returns the user with a new link; null when they had it already
@@ -123,8 +123,7 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
 export async function linkIdentity (
   accounts: Accounts,
   { userId, generation }: Pick<User, 'userId' | 'generation'>,
-  identity: ProviderIdentity,
-  outbox: Outbox | null
+  identity: ProviderIdentity
 ): Promise<User | null> {
   const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked
@@ -132,8 +131,7 @@ export async function linkIdentity (
   const user = await accounts.findUser({ userId })
   if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
   if (!await isLinkedTo(accounts, userId, identity)) throw new AuthError('already_linked')
-  const written = await writeSignIn(accounts, { user, identity, joins: false }, outbox)
-  if (written === null) throw new AuthError('unauthenticated')
+  if (!await accounts.updateLink(userId, linkOf(identity), generation)) throw new AuthError('unauthenticated')
   return null
 }
 
