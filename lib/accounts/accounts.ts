@@ -13,10 +13,11 @@ import { assertCanonical } from './emails.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink, enterIdentity,
-  newAccount, refreshIdentity, removeLink, signIn, updateLink
+  newAccount, refreshIdentity, removeLink, updateLink
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 import { withSearchKeys } from './search-keys.js'
+import { type SignInChange, signIn } from './sign-in.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -133,18 +134,19 @@ export class Accounts {
   }
 
   /**
-   * Notes a sign-in as {@link refreshIdentity} does, or adds the link of one who signs in by their
-   * e-mail, once no second factor is due.
+   * Notes a sign-in once no second factor is due: as {@link refreshIdentity} and {@link
+   * changeFactors} do, in one step.
    *
    * @param found the user as the first proof has found them
-   * @param how `joins`: whether the user has no such link yet, but the same e-mail
+   * @param isTrial whether it only says if that can be written; default false
    * @returns null, and nothing was written, when what was found has changed, or another user has
    *   the link
-   * @throws AuthError `blocked`; then nothing was written
+   * @throws AuthError `blocked`, `exists`, and what `change` of the factor throws; then nothing was
+   *   written
    */
-  async signIn (found: FoundUser, identity: LinkedIdentity, how: { joins: boolean }): Promise<NotedSignIn | null> {
-    const { provider, subject, verifiedEmail } = identity
-    const rule = signIn(identity, found, { ...how, now: Date.now() })
+  async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
+    const { provider, subject, verifiedEmail } = change.identity
+    const rule = signIn(found, change, { isTrial, now: Date.now() })
     return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
   }
 
