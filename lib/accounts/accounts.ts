@@ -96,9 +96,9 @@ export class Accounts {
   /**
    * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
    * unless another user has it. A verified e-mail that differs from the user's is taken only when
-   * the claim `email` of this link has changed, and the present e-mail is verified and was not
-   * confirmed by the user: of two links with different e-mails, the one that was used last does not
-   * decide. The link at `local` moves with the e-mail.
+   * the link vouched for the user's, or its claim `email` has changed, and the present e-mail is
+   * verified and was not confirmed by the user: of two links with different e-mails, the one that
+   * was used last does not decide. The link at `local` moves with the e-mail.
    *
    * The link vouches for the user's e-mail as long as it is the verified one that the provider
    * reports. When no link vouches for it any more and the user has not confirmed it,
