@@ -14,10 +14,11 @@ import { type UnprovenMethods, unprovenOf } from './first-proof.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
-  enterIdentity, newAccount, refreshIdentity, removeLink, signIn
+  enterIdentity, newAccount, refreshIdentity, removeLink, updateLink
 } from './identities.js'
 import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
 import { withSearchKeys } from './search-keys.js'
+import { type SignInChange, signIn } from './sign-in.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -96,9 +97,9 @@ export class Accounts {
   /**
    * Notes a sign-in: the identity claims of the link, the user's name, and their verified e-mail
    * unless another user has it. A verified e-mail that differs from the user's is taken only when
-   * the claim `email` of this link has changed, and the present e-mail is verified and was not
-   * confirmed by the user: of two links with different e-mails, the one that was used last does not
-   * decide. The link at `local` moves with the e-mail.
+   * the link vouched for the user's, or its claim `email` has changed, and the present e-mail is
+   * verified and was not confirmed by the user: of two links with different e-mails, the one that
+   * was used last does not decide. The link at `local` moves with the e-mail.
    *
    * The link vouches for the user's e-mail as long as it is the verified one that the provider
    * reports. When no link vouches for it any more and the user has not confirmed it,
@@ -134,18 +135,19 @@ export class Accounts {
   }
 
   /**
-   * Notes a sign-in as {@link refreshIdentity} does, or adds the link of one who signs in by their
-   * e-mail, once no second factor is due.
+   * Notes a sign-in once no second factor is due: as {@link refreshIdentity} and {@link
+   * changeFactors} do, in one step.
    *
    * @param found the user as the first proof has found them
-   * @param how `joins`: whether the user has no such link yet, but the same e-mail
+   * @param isTrial whether it only says if that can be written; default false
    * @returns null, and nothing was written, when what was found has changed, or another user has
    *   the link
-   * @throws AuthError `blocked`; then nothing was written
+   * @throws AuthError `blocked`, `exists`, and what `change` of the factor throws; then nothing was
+   *   written
    */
-  async signIn (found: FoundUser, identity: LinkedIdentity, how: { joins: boolean }): Promise<NotedSignIn | null> {
-    const { provider, subject, verifiedEmail } = identity
-    const rule = signIn(identity, found, { ...how, now: Date.now() })
+  async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
+    const { provider, subject, verifiedEmail } = change.identity
+    const rule = signIn(found, change, { isTrial, now: Date.now() })
     return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
   }
 
@@ -198,6 +200,16 @@ export class Accounts {
     const { provider, subject, verifiedEmail } = identity
     const keys = { email: verifiedEmail, link: { provider, subject } }
     return this.#change({ userId }, addLink(identity, generation), keys)
+  }
+
+  /**
+   * Replaces the claims of a link, and nothing else of the account.
+   *
+   * @returns false, and nothing was written, when the user is gone, has another generation or no
+   *   such link
+   */
+  async updateLink (userId: string, identity: LinkedIdentity, generation: number): Promise<boolean> {
+    return this.#change({ userId }, updateLink(identity, generation))
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type Link, type Subject, type User, generationOf, isBlocked, linkAt, linksOf,
+  type Account, type AccountLink, type Link, type Subject, type User, generationOf, linkAt, linksOf,
   userOf, withLink, withSessionsEnded
 } from './account.js'
 import type { Rule } from './auth-store.js'
@@ -61,21 +61,23 @@ export interface NotedSignIn {
 /** What {@link Accounts.enterIdentity} found or did. */
 export interface EnteredIdentity extends NotedSignIn {
   /**
-   * Whether the user has the link, was created with it, or has the e-mail without the link; `held`:
-   * the user has the link, and nothing was written.
+   * Whether the user has the link, was created with it, or has the e-mail without the link. Of a
+   * user who has it and is held nothing was written: `moves` where the account would get another
+   * e-mail, or another state of it, else `refreshes`.
    */
-  as: 'known' | 'held' | 'new' | 'owner-of-email'
+  as: 'known' | 'refreshes' | 'moves' | 'new' | 'owner-of-email'
 }
 
 export function enterIdentity (
   identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
 ): Rule<EnteredIdentity> {
-  const refresh = refreshIdentity(identity)
-  return (account, holders) => {
-    if (account !== null && holds(userOf(account))) return { result: { ...notedSignIn(account), as: 'held' } }
-    const { result: user, ...change } = refresh(account, holders)
-    if (account !== null && user !== null) return { result: { ...notedSignIn(account, user), as: 'known' }, ...change }
-    const { ofEmail } = holders
+  return (account, { ofEmail }) => {
+    if (account !== null) {
+      const noted = withIdentity(account, identity, ofEmail)
+      const user = userOf(account)
+      if (!holds(user)) return { result: { ...notedSignIn(account, noted), as: 'known' }, account: noted }
+      return { result: { ...notedSignIn(account), as: isAsFound(noted, user) ? 'refreshes' : 'moves' } }
+    }
     if (ofEmail !== null) return { result: { ...notedSignIn(ofEmail), as: 'owner-of-email' } }
     return { result: { ...notedSignIn(newAccount), as: 'new' }, account: newAccount }
   }
@@ -84,27 +86,14 @@ export function enterIdentity (
 /** What a sign-in has found of a user. It must still be so when the sign-in is written. */
 export type FoundUser = Pick<User, 'userId' | 'generation' | 'email' | 'emailVerified'>
 
-export function signIn (
-  identity: LinkedIdentity, found: FoundUser, { joins, now }: { joins: boolean, now: number }
-): Rule<NotedSignIn | null> {
-  return (account, { ofEmail, ofLink }) => {
-    if (account === null || !isAsFound(account, found)) return { result: null }
-    if (isBlocked(userOf(account), now)) throw new AuthError('blocked')
-    const present = linkAt(account, identity.provider)
-    const isDue = joins ? present === undefined && ofLink === null : present?.subject === identity.subject
-    if (!isDue) return { result: null }
-    const noted = withIdentity(account, identity, ofEmail)
-    return { result: notedSignIn(account, userOf(noted)), account: noted }
-  }
-}
-
 /** Whether a user is as a sign-in has found them. */
 export function isAsFound (account: Account, { generation, email, emailVerified }: Omit<FoundUser, 'userId'>): boolean {
   const user = userOf(account)
   return isAtGeneration(account, generation) && user.email === email && user.emailVerified === emailVerified
 }
 
-function notedSignIn (before: Account, user = userOf(before)): NotedSignIn {
+export function notedSignIn (before: Account, after = before): NotedSignIn {
+  const user = userOf(after)
   return { user, movedFrom: before.email === null || before.email === user.email ? null : userOf(before) }
 }
 
@@ -115,6 +104,18 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
     if (isTaken || !isAtGeneration(account, generation)) return { result: null }
     const noted = withIdentity(account, identity, ofEmail)
     return { result: userOf(noted), account: noted }
+  }
+}
+
+/**
+ * Replaces the claims of a link that the user has, and nothing else of the account: a consent takes
+ * neither a recent authentication nor a factor.
+ */
+export function updateLink ({ provider, subject, claims }: LinkedIdentity, generation: number): Rule<boolean> {
+  return account => {
+    const isTheirs = account !== null && linkAt(account, provider)?.subject === subject
+    if (!isTheirs || !isAtGeneration(account, generation)) return { result: false }
+    return { result: true, account: withLink(account, { provider, subject, claims }) }
   }
 }
 
@@ -152,14 +153,16 @@ export function isAtGeneration (account: Pick<Account, 'extras'>, expected: numb
  *
  * @param owner the account with the verified e-mail; null when no user has it
  */
-function withIdentity (
+export function withIdentity (
   account: Account,
   { provider, subject, claims, verifiedEmail }: LinkedIdentity,
   owner: Account | null
 ): Account {
   const { email, name, extras } = account
   const present = linkAt(account, provider)
-  const hasChanged = present !== undefined && present.claims.email !== claims.email
+  // A consent may have noted the new address in the claims alone.
+  const hasVouched = extras.email_verified_by?.includes(provider) === true
+  const hasChanged = hasVouched || (present !== undefined && present.claims.email !== claims.email)
   const named = { ...account, name: extras.name_set ? name : claims.name ?? name }
   const noted = withLink(named, { provider, subject, claims })
   const mayReplace = hasChanged && extras.email_verified === true && !isConfirmed(account)

@@ -2,7 +2,6 @@
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { FactorChange } from '../accounts/factors.js'
-import { audit } from '../audit.js'
 import type { Proof } from '../authentication.js'
 import { announceRevoke } from '../channel.js'
 import { type AuthContext, sealerOf } from '../context.js'
@@ -17,7 +16,8 @@ import { attemptEntry, findEntry, putEntry, takeEntry } from '../session/pending
 import { type SessionRecord, principalOf, withProof } from '../session/record.js'
 import type { FactorForm } from '../sign-in/factor-codes.js'
 import {
-  type PendingSecondFactor, continueSignIn, pendingSecondFactor, takePendingSecondFactor
+  type FactorAddition, type PendingSecondFactor, continueSignIn, noteAddition, pendingSecondFactor,
+  takePendingSecondFactor
 } from '../sign-in/second-factor.js'
 import { MAIL_CODE } from '../store/one-time-entries.js'
 
@@ -82,18 +82,19 @@ export async function enrollingUser (
   const isAsFound = user?.generation === waiting.generation && user.factors === undefined
   if (user === null || !isAsFound) throw new AuthError('invalid_state')
   if (isBlocked(user)) throw new AuthError('blocked')
-  return { user, record: null, waiting, asksMailCode: waiting.asksMailCode }
+  // As of now. Otherwise someone who has stolen the password could set up their own factor.
+  const asksMailCode = canMailCode(auth, user) && waiting.isNew !== 'user' && waiting.proof.method === 'password'
+  return { user, record: null, waiting, asksMailCode }
 }
 
-type FactorAddition = Omit<FactorChange, 'generation'> & {
-  proof: Proof & { method: 'totp' | 'passkey' }
+interface VerifiedFactor extends Omit<FactorAddition, 'generation' | 'kinds'> {
   /** Whether the browser added it by itself, which proves nothing of the user. */
   isSilent?: boolean
 }
 
 /**
  * Adds a factor that was verified. The session of a signed-in user goes on, with a new id if the
- * others end; the sign-in that waits is completed.
+ * others end; of a sign-in that waits, it is written with all else, when the application admits it.
  *
  * @throws AuthError `invalid_state` when the sessions of the user were ended since, or they have
  * another factor by now
@@ -101,19 +102,22 @@ type FactorAddition = Omit<FactorChange, 'generation'> & {
 export async function addFactor (
   auth: AuthContext,
   form: FactorForm,
-  { user: { userId, generation, factors: kinds = [] }, record }: EnrollingUser,
-  { proof, isSilent = false, endsSessions, change }: FactorAddition
+  { user: found, record }: EnrollingUser,
+  { isSilent = false, ...verified }: VerifiedFactor
 ): Promise<void> {
   const { request } = form
-  // Before the change: only the request that completes the sign-in adds the factor.
-  const waiting = record === null ? await takePendingSecondFactor(auth, request, userId) : null
-  const user = await auth.accounts.changeFactors(userId, { generation, kinds, endsSessions, change })
+  const { proof, endsSessions } = verified
+  const { userId, generation, factors: kinds = [] } = found
+  const addition = { ...verified, generation, kinds }
+  if (record === null) {
+    const waiting = await takePendingSecondFactor(auth, request, userId)
+    await continueSignIn(auth, form, waiting, { user: found, proof, addition })
+    return
+  }
+  const user = await auth.accounts.changeFactors(userId, addition)
   if (user === null) throw new AuthError('invalid_state')
-  audit('factor-added', { userId, method: proof.method }, request)
-  form.outbox.notice('factor-added', user)
-  if (endsSessions) announceRevoke(auth.channel, userId, request)
-  if (waiting !== null) await continueSignIn(auth, form, waiting, { user, proof })
-  if (record === null || isSilent) return
+  noteAddition(auth, form, user, addition)
+  if (isSilent) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
   if (endsSessions) await renewSession(request, { ...proven, generation: user.generation })
   else await updateRecord(request, proven)

@@ -185,7 +185,7 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   // Not if the sessions of the user were ended since: a squatter would keep a link to the account
   // that its owner recovers meanwhile.
   const { generation } = present.record
-  const linked = await linkIdentity(accounts, { userId, generation }, identity, callback.outbox)
+  const linked = await linkIdentity(accounts, { userId, generation }, identity)
   if (linked === null) return
   audit('link', { userId, provider: identity.provider, by: 'request' }, request)
   callback.outbox?.notice('identity-linked', linked)

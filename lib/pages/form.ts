@@ -45,7 +45,9 @@ type Username = 'username' | 'username webauthn'
 /** Stands in each form for the field `shown_to`: the page that is sent knows its user. */
 export const SHOWN_TO = new Html('<!--shown_to-->')
 
-export function form ({ action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm): Html {
+export function form (
+  { action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm
+): Html {
   return html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { User } from '../accounts/account.js'
 import { audit } from '../audit.js'
 import type { AuthenticationContext, AuthenticationMethod, Proof } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
@@ -11,7 +12,7 @@ import type { ProviderTokens } from '../providers/provider.js'
 import { replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import type { Principal, SessionRecord } from '../session/record.js'
-import { type UserOfIdentity, writeHeld } from './linking.js'
+import type { UserOfIdentity } from './linking.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -30,23 +31,28 @@ export interface AuthenticatedUser extends UserOfIdentity {
   skipsFactor?: boolean
 }
 
+interface CompletedSignIn extends Omit<AuthenticatedUser, 'method' | 'held'> {
+  /** Writes what waited, and returns the user as they are then; absent for nothing. */
+  write?: () => Promise<User>
+}
+
 /**
- * Completes the sign-in of a user who has authenticated by all that it needs: writes what was held
- * until then, asks the application whether they may sign in, and with which claims, and writes the
- * session; a new user stays new until then. One whom the hook refuses is deleted; so is one who was
- * created for this sign-in when it fails afterwards, because the next attempt would report that the
- * e-mail is taken.
+ * Completes the sign-in of a user who has authenticated by all that it needs: asks the application
+ * whether they may sign in, and with which claims, writes what waited for its answer, and writes
+ * the session; a new user stays new until then. One whom the hook refuses is deleted; so is one who
+ * was created for this sign-in when it fails afterwards, because the next attempt would report that
+ * the e-mail is taken.
  *
  * @param proofs how they authenticated, in order
  * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
  * `invalid_state` when the user has changed or signed out meanwhile
  */
 export async function completeSignIn (
-  auth: AuthContext, request: FastifyRequest, given: Omit<AuthenticatedUser, 'method'>, proofs: readonly Proof[]
+  auth: AuthContext, request: FastifyRequest, authenticated: CompletedSignIn, proofs: readonly Proof[]
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
-  const authenticated = { ...given, user: await writeHeld(auth, request, given) }
-  const { user: { userId, generation, isNew: created = false }, isNew, identity, tokens } = authenticated
+  const { user, isNew, identity, tokens, write } = authenticated
+  const { userId, isNew: created = false } = user
   const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
     try {
       return await step()
@@ -66,11 +72,12 @@ export async function completeSignIn (
     const signIn = { request, principal: asked, identity, tokens, created }
     await orDelete(created, () => callHook(() => onSignIn(signIn)))
   }
+  const { generation } = await write?.() ?? user
   const principal = await orDelete(isNew === 'user', async () => {
     // Read again, because the hook may have granted claims.
     const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
-    const { cookieEnd, ...kept } = { ...given.kept, ...chosenLifetime(auth.remember, given.remember) }
+    const { cookieEnd, ...kept } = { ...authenticated.kept, ...chosenLifetime(auth.remember, authenticated.remember) }
     // The generation was read with the credential: a sign-in that a change of the password
     // overtakes writes a session that has ended.
     const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...kept }

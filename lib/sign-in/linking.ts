@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
+import type { FactorChange } from '../accounts/factors.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
+import type { SignInChange } from '../accounts/sign-in.js'
 import { audit, noteSubject, sourceOf } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from '../context.js'
@@ -16,12 +18,8 @@ export interface UserOfIdentity {
   user: User
   /** Whether this sign-in created the user, or the link alone. */
   isNew: 'user' | 'link' | false
-  /**
-   * What a second factor may be due for before it is written: the sign-in by a link of the user,
-   * the link of an identity that joins them by its e-mail, or the sign-in by mail. Null once it is
-   * written.
-   */
-  held: 'sign-in' | 'link' | 'mail' | null
+  /** What a second factor may be due for before it is written; null once it is. */
+  held: SignInChange['held']
 }
 
 const MAX_ATTEMPTS = 10
@@ -51,7 +49,7 @@ export async function userOfIdentity (
     const { as, ...entered } = await accounts.enterIdentity(link, emailOf(identity.claims), newUser(link), holds)
     const { user: existing } = entered
     noteSubject(request, existing.userId)
-    if (as === 'held') return { user: existing, isNew: false, held: 'sign-in' }
+    if (as === 'refreshes' || as === 'moves') return { user: existing, isNew: false, held: as }
     if (as !== 'owner-of-email') {
       tellOwner(entered, outbox)
       return { user: existing, isNew: as === 'new' && 'user', held: null }
@@ -59,8 +57,8 @@ export async function userOfIdentity (
 
     if (await mayJoin(linking, existing, identity)) {
       const isHeld = holds(existing)
-      const joining = { user: existing, identity, joins: true }
-      const joined = isHeld ? null : await writeSignIn(accounts, joining, outbox)
+      const joining = { user: existing, identity, held: 'link', outbox } as const
+      const joined = isHeld ? null : await writeSignIn(accounts, joining)
       if (joined !== null) return { user: joined, isNew: 'link', held: null }
       if (await hasOtherSubject(accounts, existing, link)) throw new AuthError('account_exists')
       if (isHeld) return { user: existing, isNew: false, held: 'link' }
@@ -72,21 +70,22 @@ export async function userOfIdentity (
   throw new AuthError('unavailable', { cause })
 }
 
+/** What a first factor has found of a user. */
+type Findings = Pick<UserOfIdentity, 'user' | 'held'> & { identity: ProviderIdentity, outbox: Outbox | null }
+
 /**
- * Writes what a first factor has found, now that no further one is due.
+ * Writes what a first factor has found, and the factor that the sign-in sets up, now that no
+ * further one is due.
  *
  * @throws AuthError `invalid_state` when what was found has changed; then nothing was written
  */
 export async function writeHeld (
-  { accounts }: AuthContext,
-  request: FastifyRequest,
-  { user, identity, held, outbox }: UserOfIdentity & { identity: ProviderIdentity, outbox: Outbox | null }
+  { accounts }: AuthContext, request: FastifyRequest, findings: Findings, factors?: FactorChange
 ): Promise<User> {
-  if (held === null) return user
-  const written = held === 'mail'
-    ? (await accounts.signInByMail({ user, email: String(user.email) }, { newId: null, holds: () => false }))?.user
-    : await writeSignIn(accounts, { user, identity, joins: held === 'link' }, outbox)
-  if (written == null) throw new AuthError('invalid_state')
+  const { user, identity, held } = findings
+  if (held === null && factors === undefined) return user
+  const written = await writeSignIn(accounts, findings, factors)
+  if (written === null) throw new AuthError('invalid_state')
   if (held === 'link') auditJoin(request, user, identity)
   return written
 }
@@ -97,13 +96,11 @@ export function auditJoin (request: FastifyRequest, { userId }: User, { provider
 }
 
 async function writeSignIn (
-  accounts: Accounts,
-  { user, identity, joins }: { user: User, identity: ProviderIdentity, joins: boolean },
-  outbox: Outbox | null
+  accounts: Accounts, { user, identity, held, outbox }: Findings, factors?: FactorChange
 ): Promise<User | null> {
-  const noted = await accounts.signIn(user, linkOf(identity), { joins })
+  const noted = await accounts.signIn(user, { identity: linkOf(identity), held, factors })
   if (noted === null) return null
-  if (joins) outbox?.notice('identity-linked', user)
+  if (held === 'link') outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)
   return noted.user
 }
@@ -114,7 +111,7 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
 }
 
 /**
- * Links an identity to a user who asked for it.
+ * Links an identity to a user who asked for it. Of one that they have, the claims are replaced.
  *
  * @param generation as of the session in which the user asked
  * @returns the user with a new link; null when they had it already
@@ -124,8 +121,7 @@ function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
 export async function linkIdentity (
   accounts: Accounts,
   { userId, generation }: Pick<User, 'userId' | 'generation'>,
-  identity: ProviderIdentity,
-  outbox: Outbox | null
+  identity: ProviderIdentity
 ): Promise<User | null> {
   const linked = await accounts.addLink(userId, linkOf(identity), generation)
   if (linked !== null) return linked
@@ -133,8 +129,7 @@ export async function linkIdentity (
   const user = await accounts.findUser({ userId })
   if (user === null || user.generation !== generation) throw new AuthError('unauthenticated')
   if (!await isLinkedTo(accounts, userId, identity)) throw new AuthError('already_linked')
-  const written = await writeSignIn(accounts, { user, identity, joins: false }, outbox)
-  if (written === null) throw new AuthError('unauthenticated')
+  if (!await accounts.updateLink(userId, linkOf(identity), generation)) throw new AuthError('unauthenticated')
   return null
 }
 
@@ -188,7 +183,7 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
   }
 }
 
-function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
+export function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
   return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(claims) : null }
 }
 

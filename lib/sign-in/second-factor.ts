@@ -1,10 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../accounts/account.js'
+import type { FactorChange } from '../accounts/factors.js'
 import type { FoundUser } from '../accounts/identities.js'
-import { noteSubject } from '../audit.js'
+import { audit, noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
+import { announceRevoke } from '../channel.js'
 import { type AuthContext, sealerOf } from '../context.js'
-import { canMailCode, factorsOf, isFactorRequired } from '../current-user/factors.js'
+import { factorsOf, isFactorRequired } from '../current-user/factors.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import { cookiesNamed } from '../session/request-cookies.js'
@@ -14,6 +16,7 @@ import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
 import { type AuthenticatedUser, completeSignIn, principalFor } from './complete-sign-in.js'
 import { type FactorForm, readCode, spendCode } from './factor-codes.js'
+import { linkOf, writeHeld } from './linking.js'
 
 /**
  * A sign-in that waits for a second factor: what the first one has found, which is written after
@@ -24,11 +27,11 @@ export interface PendingSecondFactor
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
-  /**
-   * Whether setting up a factor takes a code that is mailed: otherwise someone who has stolen the
-   * password could set up their own.
-   */
-  readonly asksMailCode: boolean
+}
+
+/** A factor that was verified. */
+export interface FactorAddition extends FactorChange {
+  readonly proof: Proof & { method: 'totp' | 'passkey' }
 }
 
 /** Sealed for the user, because a session store of the application is trusted with nothing. */
@@ -46,25 +49,30 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `second_factor_required`; what the application's rules throw
  */
 export async function checkSecondFactor (
-  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser, proof: Proof
+  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser, first: Proof
 ): Promise<Proof> {
-  const { user, identity: { provider }, signed, skipsFactor = false } = authenticated
+  const { user, identity: { provider }, signed, held, skipsFactor = false } = authenticated
   // A passkey is both factors: its authenticator has verified the user.
-  if (skipsFactor || proof.method === 'passkey') return proof
+  if (skipsFactor || first.method === 'passkey') return first
   const { trusts, trustedBrowsers } = auth.factors.secondFactor ?? {}
   const isTrusted = signed !== undefined && trusts !== undefined &&
     await callHook(() => trusts({ provider, ...signed })) === true
-  if (isTrusted) return { ...proof, multiFactor: true }
+  const proof: Proof = isTrusted ? { ...first, multiFactor: true } : first
+  // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
+  const kinds = factorsOf(auth, user)
+  // What joins or moves an account with factors waits for one of its own. Otherwise who has another
+  // account with the address, and a factor there, would get this one.
+  const changes = held === 'link' || held === 'moves' || (held === 'mail' && !user.emailVerified)
+  const maySpare = kinds.length === 0 || !changes
+  if (isTrusted && maySpare) return proof
   const principal = principalFor(authenticated)
   const isDue = user.factors?.includes('totp') === true ||
     await isFactorRequired(auth, { principal, method: proof.method })
   if (!isDue) return proof
 
-  // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
-  const kinds = factorsOf(auth, user)
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
   const cookies = trustedBrowsers == null ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
-  if (needs === 'factor' && await trustedBrowsers?.trusts(cookies, user)) return proof
+  if (needs === 'factor' && maySpare && await trustedBrowsers?.trusts(cookies, user)) return proof
 
   await wait(auth, request, authenticated, { proof, needs })
   throw new AuthError('second_factor_required', {
@@ -91,8 +99,7 @@ async function wait (
     kept,
     proof,
     needs,
-    tokens: auth.onSignIn === null ? null : tokens,
-    asksMailCode: needs === 'enrolment' && canMailCode(auth, user) && isNew !== 'user' && proof.method === 'password'
+    tokens: auth.onSignIn === null ? null : tokens
   }
   const entry: SealedSignIn = { userId, sealed: await sealerOf(auth).seal(JSON.stringify(waiting), userId) }
   await startPendingSession(request, SECOND_STEP, entry)
@@ -155,19 +162,43 @@ export async function takePendingSecondFactor (
 }
 
 /**
- * Completes a sign-in that has waited. The generation was compared with the second factor.
+ * Completes a sign-in that has waited: all that was found is compared, `onSignIn` is asked, and
+ * what was held is written, together with the factor that the sign-in sets up.
  *
- * @param second the user as they were read with the second factor, and its proof
- * @throws AuthError `blocked`; `invalid_state` when what the first factor has found has changed
+ * @param second the proof of the second factor, the user as they were read with it, and the factor
+ * if the sign-in sets it up
+ * @throws AuthError `blocked`; `invalid_state` when what the first factor has found has changed;
+ * what the hook throws. Then nothing was written.
  */
 export async function continueSignIn (
   auth: AuthContext,
-  { request, outbox }: FactorForm,
+  form: FactorForm,
   { proof: first, ...waiting }: PendingSecondFactor,
-  { user, proof }: { user: User, proof: Proof }
+  { user, proof, addition }: { user: User, proof: Proof, addition?: FactorAddition }
 ): Promise<Principal> {
+  const { request, outbox } = form
+  const { identity, held } = waiting
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
-  if (!isAsFound) throw new AuthError('invalid_state')
-  return completeSignIn(auth, request, { ...waiting, user, outbox }, [first, proof])
+  const change = { identity: linkOf(identity), held, factors: addition }
+  const writes = held !== null || addition !== undefined
+  const isRefused = !isAsFound || (writes && await auth.accounts.signIn(waiting, change, true) === null)
+  if (isRefused) throw new AuthError('invalid_state')
+  const found = { ...waiting, user, outbox }
+  const write = async (): Promise<User> => {
+    const written = await writeHeld(auth, request, found, addition)
+    if (addition !== undefined) noteAddition(auth, form, written, addition)
+    return written
+  }
+  return completeSignIn(auth, request, { ...found, write }, [first, proof])
+}
+
+/** Tells of a factor that was added. */
+export function noteAddition (
+  { channel }: AuthContext, { request, outbox }: FactorForm, user: User, { proof, endsSessions }: FactorAddition
+): void {
+  const { userId } = user
+  audit('factor-added', { userId, method: proof.method }, request)
+  outbox.notice('factor-added', user)
+  if (endsSessions) announceRevoke(channel, userId, request)
 }

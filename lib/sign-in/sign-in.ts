@@ -1,13 +1,14 @@
 import type { FastifyRequest } from 'fastify'
 import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
+import type { Proof } from '../authentication.js'
 import { type AuthContext, hasFactors } from '../context.js'
 import { assertCanAsk } from '../current-user/factors.js'
 import { AuthError } from '../errors.js'
 import type { ProviderIdentity } from '../hooks.js'
 import type { Principal } from '../session/record.js'
 import { type AuthenticatedUser, completeSignIn } from './complete-sign-in.js'
-import { auditJoin, emailOf } from './linking.js'
+import { auditJoin, emailOf, writeHeld } from './linking.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
@@ -25,12 +26,15 @@ export async function signIn (
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
 
-  const proof = { method, at: Date.now() }
+  let proof: Proof = { method, at: Date.now() }
   if (!skipsFactor) assertCanAsk(auth, user)
-  if (!hasFactors(auth)) return completeSignIn(auth, request, authenticated, [proof])
-  const { checkSecondFactor } = await import('./second-factor.js')
-  const sufficient = await checkSecondFactor(auth, request, authenticated, proof)
-  return completeSignIn(auth, request, authenticated, [sufficient])
+  if (hasFactors(auth)) {
+    const { checkSecondFactor } = await import('./second-factor.js')
+    proof = await checkSecondFactor(auth, request, authenticated, proof)
+  }
+  // No factor is due: it stays, also where the application refuses the sign-in.
+  const present = await writeHeld(auth, request, authenticated)
+  return completeSignIn(auth, request, { ...authenticated, user: present }, [proof])
 }
 
 /**

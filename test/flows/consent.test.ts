@@ -5,7 +5,7 @@ import { SESSION_SECRET, localProvider, principalIn, startApp, userIdIn } from '
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'
-import { enrolAda, startFactorApp } from '../helpers/factor-app.js'
+import { enrolAda, enrolAt, nextCode, startFactorApp } from '../helpers/factor-app.js'
 import { confirmAddress } from '../helpers/mail-app.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { OwnProvider, leaveFor, linkAt, postLogin, signInAt, startAt } from '../helpers/own-provider.js'
@@ -201,6 +201,43 @@ t.test('attack 131: consent takes no second factor, but a linking does', async t
 
   t.match(refused, { code: 'reauthenticate', methods: ['recovery', 'totp'] })
   t.equal(await userIdIn(browser), userId)
+})
+
+t.test('attack 151: a consent writes the claims of the link, and nothing else of the account', async t => {
+  for (const hasApp of [false, true]) {
+    const setting = await startFactorApp(t)
+    const { app, browser, mails } = setting
+    const { auth } = app
+    const signedIn = { subject: 'ada-1', email: ADA.email, claims: { name: 'Ada' } }
+    await signInAt(browser, 'a', signedIn)
+    const userId = await userIdIn(browser) ?? ''
+    const secret = hasApp ? (await enrolAt(t, browser)).secret : null
+    const before = await auth.findUser({ userId })
+    advanceClock(t, HOUR_MS)
+    for (const person of [
+      { subject: 'ada-1', email: 'mallory@example.com', emailVerified: false, claims: { name: 'Mallory' } },
+      { subject: 'ada-1', claims: { name: 'Mallory' } },
+      { subject: 'ada-1', email: 'mallory@example.com', claims: { name: 'Mallory', locale: 'en' } }
+    ]) {
+      const landing = await browser.get(await leaveFor(browser, (await browser.get('/connect/a')).headers.location ?? '', person))
+      t.equal(landing.headers.location, '/')
+      t.strictSame(await auth.findUser({ userId }), before)
+    }
+    t.match(await auth.links(userId), [{ claims: { email: 'mallory@example.com', name: 'Mallory', locale: 'en' } }])
+    t.equal(await auth.findUser({ email: 'mallory@example.com' }), null)
+
+    // The next sign-in moves the address, as if there had been no consent.
+    const later = new Browser(app)
+    await signInAt(later, 'a', { subject: 'ada-1', email: 'ada@new.example' })
+    if (secret !== null) t.equal((await later.post('/auth/local/second-factor', { code: nextCode(t, secret) })).statusCode, 200)
+    t.match(await auth.findUser({ userId }), { email: 'ada@new.example', emailVerified: true })
+    await later.get(await leaveFor(later, (await later.get('/connect/a')).headers.location ?? '', { subject: 'ada-1', email: 'ada@last.example' }))
+    const last = new Browser(app)
+    await signInAt(last, 'a', { subject: 'ada-1', email: 'ada@last.example' })
+    if (secret !== null) t.equal((await last.post('/auth/local/second-factor', { code: nextCode(t, secret) })).statusCode, 200)
+    t.match(await auth.findUser({ userId }), { email: 'ada@last.example', emailVerified: true })
+    t.match(await mails.next('email-changed'), { to: ADA.email })
+  }
 })
 
 t.test('an OpenID provider is asked for the scopes, and the user stays, also when another one comes back', async t => {

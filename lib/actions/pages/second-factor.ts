@@ -9,6 +9,7 @@ import { pendingSecondFactor } from '../../sign-in/second-factor.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
 import { isChecked } from '../../web/schema-parts.js'
+import { enrollingUser } from '../enrolment.js'
 import { finishSignIn } from '../second-factor.js'
 import { enrolPage, leaveForm, setUpOf } from './totp.js'
 
@@ -22,8 +23,10 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
     const login = principalOf(request) === null ? pages.loginWith(request, next) : null
     return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
   }
-  const { needs, userId, asksMailCode } = waiting
-  if (needs === 'enrolment') return enrolPage(auth, view, setUpOf(auth, view, { waiting, asksMailCode }))
+  const { needs, userId } = waiting
+  if (needs === 'enrolment') {
+    return enrolPage(auth, view, setUpOf(auth, view, await enrollingUser(auth, request, false)))
+  }
   const kinds = await factorsOfUser(auth, userId)
   const hasCode = kinds.some(kind => kind !== 'passkey')
   const passkey = kinds.includes('passkey') ? auth.passkeyPaths : null

@@ -168,18 +168,15 @@ export function emailsContract (rule: Rule): void {
     async open => {
       for (const email of [{ email: 'new@example.com' }, {}]) {
         const { store, twin } = await open()
-        await store.createUser({
-          ...ADA,
-          link: { ...ADA.link, claims: { sub: 'ada-1', email_verified: false, ...email } }
-        })
+        await store.createUser(ADA)
+        const news = { claims: { sub: 'ada-1', email_verified: true, ...email }, verifiedEmail: 'new@example.com' }
+        await store.addLink(ADA.userId, identity('other', 'ada-1', news))
 
-        const noted = await store.refreshIdentity({
-          ...ADA.link,
-          claims: { sub: 'x', email_verified: true, ...email },
-          verifiedEmail: 'new@example.com'
-        })
+        const noted = await store.refreshIdentity(identity('other', 'ada-1', {
+          ...news, claims: { ...news.claims, locale: 'en' }
+        }))
 
-        assertHas(noted, { email: 'ada@example.com', emailVerified: false })
+        assertHas(noted, { email: 'ada@example.com', emailVerified: true })
         assert.deepEqual(await twin.findUser({ email: 'ada@example.com' }), noted)
         assert.equal(await twin.findUser({ email: 'new@example.com' }), null)
       }
