@@ -65,7 +65,9 @@ export function verifyEmail (token: MailTokenClaims): Rule<'verified' | 'unchang
 
 export function resetPassword (token: MailTokenClaims, passwordHash: string, now: number): Rule<PasswordReset | null> {
   return account => {
-    if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
+    if (account === null || !isGood(token, account)) return { result: null }
+    const user = userOf(account)
+    if (user.emailDisputed || isBlocked(user, now)) return { result: null }
     // Not whether it is verified now: a provider that no longer vouches for it proves nothing.
     const wasProven = account.extras.email_proven === true
     const links = account.links.filter(({ provider }) => wasProven || provider === 'local')

@@ -42,6 +42,7 @@ export function signInByMail (
     const user = userOf(present)
     const { generation, emailVerified = user.emailVerified } = found ?? user
     if (!isAsFound(present, { email, generation, emailVerified })) return { result: null }
+    if (user.emailDisputed) throw new AuthError('account_exists')
     if (isBlocked(user, now)) throw new AuthError('blocked')
     if (present.extras.email_proven !== true) {
       const links = [linkAt(present, 'application') ?? applicationLink({ ...user, email })]
