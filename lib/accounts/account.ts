@@ -24,6 +24,11 @@ export interface User {
    * provider vouched for it at its last sign-in.
    */
   emailVerified: boolean
+  /**
+   * Present where `email` is unverified since a provider that vouched for it no longer does: until
+   * the user confirms it, or a provider vouches, mail to it opens no account.
+   */
+  emailDisputed?: true
   /** As the application or the user set it, else as of the registration or the last sign-in. */
   name: string | null
   /** The authorization claims. */
@@ -124,6 +129,7 @@ export function userOf (
     claims,
     generation: generationOf({ extras }),
     createdAt: new Date(createdAt),
+    ...(extras.email_disputed && extras.email_verified !== true && { emailDisputed: true }),
     ...(extras.is_new && { isNew: true }),
     ...(blocked !== undefined && { blocked: blockOf(blocked) }),
     ...(factors !== undefined && { factors })

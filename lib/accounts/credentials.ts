@@ -72,7 +72,9 @@ export function resetPassword (
   token: MailTokenClaims, passwordHash: string, { existing, now }: { existing: string, now: number }
 ): Rule<ConfirmedEmail | null> {
   return account => {
-    if (account === null || !isGood(token, account) || isBlocked(userOf(account), now)) return { result: null }
+    if (account === null || !isGood(token, account)) return { result: null }
+    const user = userOf(account)
+    if (user.emailDisputed || isBlocked(user, now)) return { result: null }
     const { account: proven, ...proof } = withProvenEmail(account, { existing, hasNewPassword: true, now })
     const ended = proof.wasProven ? withSessionsEnded(proven, now) : proven
     const changed = withPassword(ended, token.email, passwordHash)

@@ -1,6 +1,6 @@
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { type Account, linkAt, withLink } from './account.js'
+import { type Account, type UserExtras, linkAt, withLink } from './account.js'
 
 /** The providers whose links say what the application knows: a name that it sets is theirs too. */
 export const OWN_PROVIDERS: readonly string[] = ['local', 'application']
@@ -23,12 +23,13 @@ export function isConfirmed ({ extras }: Pick<Account, 'extras'>): boolean {
 /**
  * Returns an account for whose present e-mail a provider, or the user ({@link CONFIRMED}), vouches
  * or no longer does. When none is left, the e-mail is not verified any more: the provider may have
- * given the address to another person.
+ * given the address to another person. It is disputed too where that is what the provider reports.
  */
-export function withVouching (account: Account, provider: string, vouches: boolean): Account {
+export function withVouching (account: Account, provider: string, vouches: boolean, isReport = true): Account {
   const before = account.extras.email_verified_by ?? []
-  if (!vouches) return withVouchers(account, before.filter(voucher => voucher !== provider))
-  return withVouchers(account, before.includes(provider) ? before : [...before, provider])
+  if (vouches) return withVouchers(account, before.includes(provider) ? before : [...before, provider], false)
+  const disputes = isReport && before.includes(provider) && !isConfirmed(account)
+  return withVouchers(account, before.filter(voucher => voucher !== provider), disputes || undefined)
 }
 
 /**
@@ -39,7 +40,7 @@ export function withEmail (account: Account, email: string): Account {
   if (email === account.email) return account
   const local = linkAt(account, 'local')
   const moved = local === undefined ? account : withLink(account, { ...local, subject: email })
-  return withUnconfirmedEmail({ ...moved, email })
+  return withOwnClaims(withVouchers({ ...moved, email }, [], false), email, false)
 }
 
 /** Returns an account for whose e-mail nothing vouches any more. */
@@ -69,8 +70,13 @@ function withOwnClaims (account: Account, email: string | null, isVerified: bool
   return { ...account, links }
 }
 
-function withVouchers (account: Account, vouchers: string[]): Account {
+function withVouchers (
+  account: Account, vouchers: string[], isDisputed: boolean = account.extras.email_disputed === true
+): Account {
+  const { email_disputed: _, ...others } = account.extras
   const isVerified = vouchers.length > 0
-  const notes = { email_verified: isVerified, email_verified_by: vouchers }
-  return { ...account, extras: { ...account.extras, ...notes, ...(isVerified && { email_proven: true }) } }
+  const extras: UserExtras = { ...others, email_verified: isVerified, email_verified_by: vouchers }
+  if (isVerified) extras.email_proven = true
+  if (isDisputed) extras.email_disputed = true
+  return { ...account, extras }
 }

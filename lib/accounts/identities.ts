@@ -56,6 +56,8 @@ export interface NotedSignIn {
   user: User
   /** The user as they were before the provider moved their e-mail; null where it did not. */
   movedFrom: User | null
+  /** The user as they were before the provider disputed their e-mail; null where it did not. */
+  disputedFor: User | null
 }
 
 /** What {@link Accounts.enterIdentity} found or did. */
@@ -93,8 +95,12 @@ export function isAsFound (account: Account, { generation, email, emailVerified 
 }
 
 export function notedSignIn (before: Account, after = before): NotedSignIn {
-  const user = userOf(after)
-  return { user, movedFrom: before.email === null || before.email === user.email ? null : userOf(before) }
+  const [owner, user] = [userOf(before), userOf(after)]
+  return {
+    user,
+    movedFrom: owner.email === null || owner.email === user.email ? null : owner,
+    disputedFor: owner.emailVerified && user.emailDisputed ? owner : null
+  }
 }
 
 export function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
@@ -129,7 +135,7 @@ export function removeLink (
     if (links.length === 0) throw new AuthError('last_link')
     if (links.length === account.links.length) return { result: linksOf(account) }
     const passwordHash = provider === 'local' ? null : account.passwordHash
-    const left = withSessionsEnded(withVouching({ ...account, links, passwordHash }, provider, false), now)
+    const left = withSessionsEnded(withVouching({ ...account, links, passwordHash }, provider, false, false), now)
     if (!canSignIn(userOf(left), links)) throw new AuthError('last_link')
     return { result: linksOf(left), account: left }
   }
@@ -148,8 +154,9 @@ export function isAtGeneration (account: Pick<Account, 'extras'>, expected: numb
 
 /**
  * Returns an account with what a provider reports of its user. An e-mail that has changed at the
- * provider replaces only an address that is verified and that the user did not confirm. Otherwise
- * an attacker who registered the address of another person could leave it, and keep the password.
+ * provider replaces, once it is verified, only an address that is verified or disputed, and that
+ * the user did not confirm. Otherwise an attacker who registered the address of another person
+ * could leave it, and keep the password.
  *
  * @param owner the account with the verified e-mail; null when no user has it
  */
@@ -160,12 +167,17 @@ export function withIdentity (
 ): Account {
   const { email, name, extras } = account
   const present = linkAt(account, provider)
+  const { email_awaited_from: awaited = [], ...others } = extras
+  const hasChanged = present !== undefined && (present.claims.email !== claims.email || awaited.includes(provider))
   // A consent may have noted the new address in the claims alone.
   const hasVouched = extras.email_verified_by?.includes(provider) === true
-  const hasChanged = hasVouched || (present !== undefined && present.claims.email !== claims.email)
   const named = { ...account, name: extras.name_set ? name : claims.name ?? name }
-  const noted = withLink(named, { provider, subject, claims })
-  const mayReplace = hasChanged && extras.email_verified === true && !isConfirmed(account)
+  const settled = awaited.filter(name => name !== provider)
+  const left = hasChanged && verifiedEmail === null ? [...settled, provider] : settled
+  const notes = { ...others, ...(left.length > 0 && { email_awaited_from: left }) }
+  const noted = withLink({ ...named, extras: notes }, { provider, subject, claims })
+  const wasVerified = extras.email_verified === true || extras.email_disputed === true
+  const mayReplace = (hasChanged || hasVouched) && wasVerified && !isConfirmed(account)
   const isDue = email === null || email === verifiedEmail || mayReplace
   const vouches = verifiedEmail !== null && isDue && (owner === null || owner.userId === account.userId)
   return withVouching(vouches ? withEmail(noted, verifiedEmail) : noted, provider, vouches)

@@ -40,6 +40,7 @@ export function signInByMail (
     const user = userOf(present)
     const { generation, emailVerified = user.emailVerified } = found ?? user
     if (!isAsFound(present, { email, generation, emailVerified })) return { result: null }
+    if (user.emailDisputed) throw new AuthError('account_exists')
     if (isBlocked(user, now)) throw new AuthError('blocked')
     const { account: proven, wasProven, removed } = withProvenEmail(present, { existing, now })
     if (wasProven && holds(user)) return { result: { ...signedIn(present), as: 'held' } }

@@ -7,6 +7,7 @@ import { canSignIn } from '../current-user/methods.js'
 import { recent, recentByPassword } from '../current-user/recent.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
+import { leftUnverified, sendVerification } from '../mails/mail-links.js'
 import { endOtherSessions, signOut } from '../sign-in/sign-out.js'
 import { form } from '../web/form.js'
 import { UNPROVEN, presentPassword } from '../web/password-forms.js'
@@ -56,12 +57,15 @@ export const removeMethod = form({
   fields: { provider: { type: 'string', maxLength: 64, description: 'The name of the provider, or `local`' } },
   required: ['provider'],
   refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
-}, async (auth, { request, fields: { provider } }) => {
-  const { user: { userId }, links, record: { generation } } = await recent(auth, request)
+}, async (auth, { request, fields: { provider }, outbox }) => {
+  const { user, links, record: { generation } } = await recent(auth, request)
+  const { userId } = user
   if (!links.some(link => link.provider === provider)) {
     throw new AuthError('not_found', { message: 'The user has no such sign-in method.' })
   }
   await auth.accounts.removeLink(userId, provider, generation, (...left) => canSignIn(auth, ...left))
   audit('unlink', { userId, provider }, request)
   await endOtherSessions(auth, request, userId)
+  const unverified = await leftUnverified(auth.accounts, user)
+  if (unverified !== null) sendVerification(unverified, outbox)
 })

@@ -3,7 +3,7 @@ import { digestOf } from '../base/digest.js'
 import { type AuthContext, hasMails, hasPasswords, needed } from '../context.js'
 import { checkedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
-import { assertUnused, isUsed } from '../mails/mail-links.js'
+import { assertUnused, findByMailbox, isUsed } from '../mails/mail-links.js'
 import { checkbox, choice, nameField, newPasswordField, usernameField } from '../pages/form.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
@@ -39,7 +39,7 @@ export const registerConfirmed = form({
   answers: { 201: signedIn, 202: { type: 'null', description: 'Accepted: a mail follows' } },
   refuses: [
     'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid_state', 'invalid_token', 'unauthenticated',
-    'claim_not_allowed', 'exists'
+    'claim_not_allowed', 'exists', 'account_exists'
   ],
   hashes: 'password',
   async bodyLimit (request, { limits }) {
@@ -91,6 +91,7 @@ export const registerConfirmed = form({
     async before () {
       // Another request has used the link while this one hashed its password.
       if (await isUsed(auth.kept, link)) throw new AuthError('exists')
+      if ((await accounts.findUser({ email: link.email }))?.emailDisputed) throw new AuthError('account_exists')
       // Before there is an account: whatever crashes from now on, the link makes no second one.
       await entries?.put(use, 1)
     }
@@ -111,7 +112,7 @@ export const registerConfirmed = form({
  */
 async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, email: string): Promise<void> {
   outbox.refuseWhenFull()
-  const user = await accounts.findUser({ email })
+  const user = await findByMailbox(accounts, email)
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
   else outbox.sendTo('exists', email, user)
 }

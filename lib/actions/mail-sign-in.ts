@@ -12,6 +12,7 @@ import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { newMailCode, normalCode } from '../factors/codes.js'
 import { withQuery } from '../http/redirects.js'
+import { findByMailbox } from '../mails/mail-links.js'
 import type { OperatorSignIn } from '../mails/operator-link.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
@@ -70,7 +71,7 @@ export const requestMail = form({
     outbox.skip('sign-in', 'limit')
     return { ...ACCEPTED, page }
   }
-  const [user, left] = await Promise.all([auth.accounts.findUser({ email }), attemptsLeft(auth, email)])
+  const [user, left] = await Promise.all([findByMailbox(auth.accounts, email), attemptsLeft(auth, email)])
   const id = randomUUID()
   const isSent = user === null ? auth.local?.registration != null : !isBlocked(user)
   const code = isSent && left > 0 ? newMailCode() : null
@@ -112,7 +113,9 @@ export const confirmMail = form({
   },
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked', 'choice_required'],
+  refuses: [
+    'invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked', 'choice_required', 'account_exists'
+  ],
   limits: ['code'],
   isSignInAttempt: true
 }, async (auth, form) => {

@@ -5,7 +5,7 @@ import { hasMails, needed } from '../context.js'
 import { assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { hasMailbox } from '../mails/mail-links.js'
+import { findByMailbox } from '../mails/mail-links.js'
 import { newPasswordField, usernameField } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { ACCEPTED, LINK_USED, form } from '../web/form.js'
@@ -33,8 +33,8 @@ export const forgotPassword = form({
 }, async (auth, { fields, outbox }) => {
   const email = checkedEmail(fields.email)
   outbox.refuseWhenFull()
-  const user = await auth.accounts.findUser({ email })
-  if (user === null || !hasMailbox(user)) {
+  const user = await findByMailbox(auth.accounts, email)
+  if (user === null) {
     if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
     else outbox.skip('reset-password', 'unknown')
   } else if (isBlocked(user)) {

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { Authorization } from './authorization.js'
-import type { User } from '../accounts/account.js'
+import type { Link, User } from '../accounts/account.js'
 import type { CanSignIn } from '../accounts/identities.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { AuditSource } from '../audit.js'
@@ -10,7 +10,7 @@ import { refreshPrincipal } from '../current-user/current.js'
 import { canSignIn } from '../current-user/methods.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
-import { type OpenedMailToken, openMailToken } from '../mails/mail-links.js'
+import { type OpenedMailToken, leftUnverified, openMailToken } from '../mails/mail-links.js'
 import { signInUser } from '../sign-in/sign-in.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sign-in/user-sessions.js'
 import { withQuery } from '../http/redirects.js'
@@ -20,7 +20,7 @@ import {
   type AnyReply, type AnyRequest, type BearerUse, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
-import { type Cause, checkedUserId } from './users.js'
+import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../session/record.js'
 
 /** How {@link Auth.signIn} signs a user in. */
@@ -276,11 +276,21 @@ export class Auth extends Authorization {
 
   override async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
     const user = await super.resetFactors(userId, cause)
-    this.#auth.mailer?.noticeOfApplication('factor-removed', user, this.#log)
+    this.#auth.mailer?.sendOfApplication('factor-removed', user, this.#log)
     return user
   }
 
   protected override readonly canSignIn: CanSignIn = (...left) => canSignIn(this.#auth, ...left)
+
+  /** Sends the link that confirms the e-mail, where the identity that is removed vouched for it. */
+  override async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
+    const { mailer } = this.#auth
+    const before = mailer && await this.existingUser(userId)
+    const left = await super.unlink(userId, provider, kept)
+    const unverified = before && await leftUnverified(this.accounts, before)
+    if (unverified !== null) mailer?.sendOfApplication('verify-email', unverified, this.#log)
+    return left
+  }
 
   /** Keeps the session of a request, and announces that all others have ended. */
   protected override async sessionsEnded (userId: string, source: AuditSource, except?: FastifyRequest): Promise<void> {
@@ -290,7 +300,7 @@ export class Auth extends Authorization {
 
   /** Tells the former address and the new one, each if the user has confirmed it. */
   protected override emailChanged (beforeAndNow: readonly User[]): void {
-    for (const user of beforeAndNow) this.#auth.mailer?.noticeOfApplication('email-changed', user, this.#log)
+    for (const user of beforeAndNow) this.#auth.mailer?.sendOfApplication('email-changed', user, this.#log)
   }
 
   /**

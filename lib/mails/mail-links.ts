@@ -30,15 +30,31 @@ export function hasMailbox (user: User): user is MailboxOwner {
   return user.email !== null
 }
 
+/**
+ * Returns the user whose account mail to an address opens; null where no user has the address, and
+ * where it is disputed: its mailbox may have another owner by now.
+ */
+export async function findByMailbox (accounts: Accounts, email: string): Promise<MailboxOwner | null> {
+  const user = await accounts.findUser({ email })
+  return user !== null && hasMailbox(user) && !user.emailDisputed ? user : null
+}
+
 /** Returns the user of a link; throws `invalid_token` once they are gone or have changed. */
 export async function userOfLink (
-  accounts: Accounts, { userId, generation, digest }: MailToken
+  accounts: Accounts, { userId, generation, digest, kind }: MailToken
 ): Promise<MailboxOwner> {
   const user = await accounts.findUser({ userId })
   const isUnchanged = user !== null && hasMailbox(user) &&
     emailDigest(user.email) === digest && user.generation === generation
-  if (!isUnchanged) throw new AuthError('invalid_token')
+  // The other links need a session of the user, or their password.
+  if (!isUnchanged || (kind === 'reset-password' && user.emailDisputed)) throw new AuthError('invalid_token')
   return user
+}
+
+/** Returns a user whose verified address an unlinking has left unverified; null for others. */
+export async function leftUnverified (accounts: Accounts, before: User): Promise<MailboxOwner | null> {
+  const user = before.emailVerified ? await accounts.findUser({ userId: before.userId }) : null
+  return user !== null && hasMailbox(user) && !user.emailVerified ? user : null
 }
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */

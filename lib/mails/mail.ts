@@ -64,7 +64,8 @@ export type CodeMail = MailOf<CodeMailKind, null, string>
  * has. The others are notices about an account, to its confirmed address: `email-proven` when a
  * sign-in by mail has proven the address for the first time and removed what was there before,
  * `email-changed`, by the user, a provider or the application, and `email-change-requested` to the
- * old one, `too-many-codes` when another person has got as far as the second factor.
+ * old one, `email-disputed` when the user has to confirm the address because a provider no longer
+ * vouches for it, `too-many-codes` when another person has got as far as the second factor.
  */
 export type NoticeMail = MailOf<NoticeMailKind, null, null>
 
@@ -89,9 +90,9 @@ export const CODE_LIFETIME = 600
 
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
-  'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'identity-linked' |
-  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' | 'too-many-codes' |
-  'passkey-cloned'
+  'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'email-disputed' |
+  'identity-linked' | 'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
+  'too-many-codes' | 'passkey-cloned'
 
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
 

@@ -12,6 +12,13 @@ export interface UserExtras {
    * confirmed one. Nothing removes it, so that who reads their mailbox later removes no factor.
    */
   email_proven?: true
+  /**
+   * A provider that vouched for `email` has since reported that it does not. Unless another
+   * vouches, mail opens no account until the user confirms it: it may have another owner by now.
+   */
+  email_disputed?: true
+  /** The providers that report another e-mail than before, and have not verified it yet. */
+  email_awaited_from?: string[]
   /** The application has not admitted the user yet. */
   is_new?: true
   /** When the user was created, in milliseconds since the epoch. */

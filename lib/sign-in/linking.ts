@@ -105,9 +105,11 @@ async function writeSignIn (
   return noted.user
 }
 
-/** Tells the owner of an address that a provider has moved the account to another address. */
-function tellOwner ({ movedFrom }: NotedSignIn, outbox: Outbox | null): void {
+/** Tells the owner of an address that a provider has moved the account from it, or disputes it. */
+function tellOwner ({ movedFrom, disputedFor }: Omit<NotedSignIn, 'user'>, outbox: Outbox | null): void {
   if (movedFrom !== null) outbox?.notice('email-changed', movedFrom)
+  // The mailbox may be another person's.
+  if (disputedFor !== null) outbox?.notice('email-disputed', { ...disputedFor, name: null })
 }
 
 /**

@@ -1,5 +1,6 @@
 import { finished } from 'node:stream'
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
+import type { User } from '../accounts/account.js'
 import { withTimeout } from '../base/with-timeout.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
@@ -112,11 +113,14 @@ export class Mailer {
     }
   }
 
-  /** As {@link Outbox.notice}, for what the application changes without a request: no limits. */
-  noticeOfApplication (kind: AccountNotice, user: Addressee, log: FastifyBaseLogger): void {
+  /** As {@link Outbox} does, for what the application changes without a request: no limits. */
+  sendOfApplication (kind: AccountNotice | 'verify-email', user: User, log: FastifyBaseLogger): void {
     const { email: to, emailVerified } = user
-    if (!this.#mail.choices.notices || to === null || !emailVerified) return
-    const makeMail = async (): Promise<Mail> => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about: NO_REQUEST })
+    if (to === null || (kind !== 'verify-email' && !(this.#mail.choices.notices && emailVerified))) return
+    const shared = { ...recipientOf(to, user), about: NO_REQUEST }
+    const makeMail = async (): Promise<Mail> => kind === 'verify-email'
+      ? { ...await this.#linkTo(kind, { ...user, email: to, to: null }), ...shared, kind, code: null }
+      : { ...WITHOUT_LINK, ...shared, kind }
     const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))
   }

@@ -176,22 +176,31 @@ for (const kind of ['memory', 'SQLite'] as const) {
     t.test('attack 146: a use that is refused does not take back the use of another request', async t => {
       const store = await STORES[kind](t)
       let admits = false
-      const onSignIn = (): void => { if (!admits) throw new SignInRefused('not_yet') }
+      const refusing = deferred()
+      let deleted: ReturnType<typeof holdFirst> | undefined
+      const onSignIn = (): void => {
+        if (admits) return
+        // The look-up that follows tells whether the user is gone.
+        deleted = holdFirst(store, 'findUser')
+        refusing.resolve()
+        throw new SignInRefused('not_yet')
+      }
       const start = await startConfirming(t, { store, onSignIn })
       const token = await tokenFor(start)
       const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
       const { entries } = capabilitiesOf(store)
       if (entries === null) throw new Error('this store keeps no entries')
-      const [admittedUses, deleted] = [holdFirst(entries, 'put'), holdFirst(store, 'findUser')]
+      const admittedUses = holdFirst(entries, 'put')
 
       const admitted = use()
       await admittedUses.isHeld
       const refused = use()
-      await deleted.isHeld
+      await refusing.promise
+      await deleted?.isHeld
       admits = true
       admittedUses.goOn()
       const { userId } = await admitted
-      deleted.goOn()
+      deleted?.goOn()
       t.equal((await refused).code, 'not_yet')
       await start.app.auth.deleteUser(userId)
 

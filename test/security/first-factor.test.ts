@@ -183,22 +183,18 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`attack 130: who reads a mailbox removes no factor of a user who has ever owned an address, on ${kind}`, async t => {
     const made = await start(t, {}, { store: await createStore(t) })
     await signInAt(made.browser, 'a', ADA_AT_A)
-    const { secret, userId } = await enrolAt(t, made.browser)
-    await signInWithCode(made.app, { subject: 'ada-a', email: ADA.email, emailVerified: false })
-    t.match(await made.app.auth.findUser({ userId }), { email: ADA.email, emailVerified: false }, 'the provider no longer vouches')
+    const { userId } = await enrolAt(t, made.browser)
+    const accounts = new Accounts(made.app.auth.store)
+    await accounts.addLink(userId, { provider: 'b', subject: 'ada-b', claims: { sub: 'ada-b' }, verifiedEmail: null })
+    await made.app.auth.unlink(userId, 'a')
+    t.match(await made.app.auth.findUser({ userId }), { email: ADA.email, emailVerified: false }, 'no provider vouches')
 
     const token = await resetTokenOf(made)
     t.equal((await new Browser(made.app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD })).statusCode, 204)
 
-    t.strictSame((await made.app.auth.links(userId)).map(({ provider }) => provider), ['a', 'local'])
+    t.strictSame((await made.app.auth.links(userId)).map(({ provider }) => provider), ['b', 'local'])
     t.strictSame((await made.app.auth.findUser({ userId }))?.factors, ['recovery', 'totp'])
     await waitAt(t, new Browser(made.app), { ...ADA, password: NEW_PASSWORD })
-
-    async function signInWithCode (app: MailApp['app'], person: AdmittedUser): Promise<void> {
-      const browser = new Browser(app)
-      await signInAt(browser, 'a', person)
-      t.equal((await browser.post('/auth/local/second-factor', { code: nextCode(t, secret) })).statusCode, 200)
-    }
   })
 }
 

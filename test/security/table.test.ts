@@ -9,7 +9,9 @@ const table = await readFile(THREATS, 'utf8')
 const rows = Array.from(table.matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm), ([, number = '', tests = '']) => ({ number, tests }))
 
 /** The numbers of the attacks that the package defends against. */
-const ATTACKS = [...numbers(1, 97), 99, ...numbers(101, 108), 112, 113, ...numbers(116, 152), ...numbers(154, 164), 172, 175, 176]
+const ATTACKS = [
+  ...numbers(1, 97), 99, ...numbers(101, 108), 112, 113, ...numbers(116, 164), 172, 175, 176
+]
 
 function numbers (first: number, last: number): number[] {
   return Array.from({ length: last - first + 1 }, (_, index) => first + index)

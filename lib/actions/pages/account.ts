@@ -83,7 +83,7 @@ function nameRow ({ auth, texts: { common, account }, user: { name }, typed, row
 }
 
 function emailRow (view: AccountView): Content {
-  const { auth, texts: { common, account }, user: { email, emailVerified }, typed } = view
+  const { auth, texts: { common, account }, user: { email, emailVerified, emailDisputed }, typed } = view
   const sent = view.targets('email', { done: 'sent' })
   const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
   return email !== null && view.rowOf('email', {
@@ -98,8 +98,10 @@ function emailRow (view: AccountView): Content {
       ],
       submit: account.emailSubmit
     }),
-    more: !emailVerified && hasMails(auth) &&
+    more: !emailVerified && hasMails(auth) && [
+      emailDisputed && html`<p>${account.disputed}</p>`,
       action(pathOf(auth, 'local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
+    ]
   })
 }
 

@@ -71,6 +71,8 @@ export const de: Texts = {
     nameSubmit: 'Namen speichern',
     confirmed: 'bestätigt',
     unconfirmed: 'nicht bestätigt',
+    disputed: 'Ein Anbieter bestätigt diese Adresse nicht mehr. Bis Sie sie bestätigen, können Sie sich nicht ' +
+      'per E-Mail anmelden und kein Passwort zurücksetzen.',
     sendAgain: 'Link erneut senden',
     newEmail: 'Neue E-Mail-Adresse',
     emailSubmit: 'E-Mail-Adresse ändern',

@@ -69,6 +69,8 @@ export const english = {
     nameSubmit: 'Save name',
     confirmed: 'confirmed',
     unconfirmed: 'not confirmed',
+    disputed: 'A provider no longer confirms this address. Until you confirm it, you can’t sign in or reset ' +
+      'your password by mail.',
     sendAgain: 'Send the link again',
     newEmail: 'New e-mail address',
     emailSubmit: 'Change e-mail',

@@ -70,6 +70,8 @@ export const es: Texts = {
     nameSubmit: 'Guardar el nombre',
     confirmed: 'confirmado',
     unconfirmed: 'sin confirmar',
+    disputed: 'Un proveedor ya no confirma esta dirección. Hasta que la confirmes, no puedes iniciar sesión ' +
+      'ni restablecer la contraseña por correo.',
     sendAgain: 'Enviar el enlace otra vez',
     newEmail: 'Correo electrónico nuevo',
     emailSubmit: 'Cambiar el correo',

@@ -71,6 +71,8 @@ export const fr: Texts = {
     nameSubmit: 'Enregistrer le nom',
     confirmed: 'confirmée',
     unconfirmed: 'non confirmée',
+    disputed: 'Un fournisseur ne confirme plus cette adresse. Tant que vous ne l’avez pas confirmée, vous ne ' +
+      'pouvez ni vous connecter ni réinitialiser votre mot de passe par e-mail.',
     sendAgain: 'Renvoyer le lien',
     newEmail: 'Nouvelle adresse e-mail',
     emailSubmit: 'Changer d’adresse e-mail',
