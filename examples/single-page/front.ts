@@ -9,8 +9,8 @@ export function buildFront ({ api }: { api: string }): FastifyInstance {
   const headers = {
     'Content-Security-Policy': "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; " +
       `connect-src 'self' ${api}; ` +
-      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    // A token in a URL stays here; the API sees the origin, which it must see to link an identity.
+      `base-uri 'none'; form-action 'self' ${api}; frame-ancestors 'none'`,
+    // A token in a URL stays here; the API sees the origin, by which it accepts the form that adds an identity.
     'Referrer-Policy': 'strict-origin'
   }
   server.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })

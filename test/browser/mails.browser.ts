@@ -147,7 +147,7 @@ scene('the owner of an address frees it from an account that another person made
   const squatted = userIdOn(await theirs.content())
   await theirs.goto(url + ACCOUNT)
   await openRow(theirs, 'Sign-in methods')
-  await theirs.getByRole('link', { name: `Add ${provider}` }).click()
+  await theirs.getByRole('button', { name: `Add ${provider}` }).click()
   await consent(theirs, { name: 'Mallory', email: 'mallory@example.com' })
   t.equal(await arrival(theirs, ACCOUNT), `${ACCOUNT}?open=methods`)
   await example.advanceClock()

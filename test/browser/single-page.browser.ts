@@ -85,7 +85,7 @@ t.test('on two origins of one site a user does all that there is to do', async t
   await page.getByText('Your e-mail is confirmed.').waitFor()
   t.match(await api.auth.findUser({ userId }), { emailVerified: true })
 
-  await page.getByRole('link', { name: 'Add dev' }).click()
+  await page.getByRole('button', { name: 'Add dev' }).click()
   await page.waitForURL(`${front}/`)
   await isUser(page, ADA.email)
   t.match(await api.auth.links(userId), [{ provider: 'dev' }, { provider: 'local' }])
@@ -133,11 +133,11 @@ t.test('a failure at the provider, and a session that is too old, are shown by t
   await send(page, 'Register', ADA)
   await isUser(page, ADA.email)
   advanceClock(t, 11 * 60_000)
-  await page.getByRole('link', { name: 'Add dev' }).click()
+  await page.getByRole('button', { name: 'Add dev' }).click()
   await page.waitForURL(`${front}/confirm?**`)
   await send(page, 'Continue', { password: ADA.password })
   await isUser(page, ADA.email)
-  await page.getByRole('link', { name: 'Add dev' }).click()
+  await page.getByRole('button', { name: 'Add dev' }).click()
   await isUser(page, ADA.email)
   const userId = String((await api.auth.findUser({ email: ADA.email }))?.userId)
   t.match(await api.auth.links(userId), [{ provider: 'dev' }, { provider: 'local' }])
@@ -156,6 +156,7 @@ t.test('attacks 22, 26 and 38: a third origin of the site can do none of this', 
   t.teardown(() => server.close())
   server.get('/*', async (_request, reply) => reply.type('text/html').send(`<!doctype html><title>third</title><link rel="icon" href="data:,">
 <a href="${url}/auth/dev/login?link=true">link</a>
+<form method="post" action="${url}/auth/dev/login"><input name="link" value="true"><button>add</button></form>
 <form method="post" action="${url}/auth/logout"><input name="next" value="${third}/"><button>leave</button></form>`))
   await server.listen({ host: 'localhost', port })
 
@@ -165,7 +166,11 @@ t.test('attacks 22, 26 and 38: a third origin of the site can do none of this', 
   const [answer] = await Promise.all([page.waitForResponse(`${url}/auth/logout`), page.getByRole('button', { name: 'leave' }).click()])
   t.equal(answer.headers().location, `${front}/?error=cross_origin`)
   await page.goto(third)
-  const [start] = await Promise.all([page.waitForResponse(/link=true/), page.getByRole('link', { name: 'link' }).click()])
+  const [shown] = await Promise.all([page.waitForResponse(/link=true/), page.getByRole('link', { name: 'link' }).click()])
+  t.equal(shown.status(), 200, 'a page with a button')
+  await page.goto(third)
+  const login = `${url}/auth/dev/login`
+  const [start] = await Promise.all([page.waitForResponse(login), page.getByRole('button', { name: 'add' }).click()])
   t.match(start.headers().location, 'error=cross_origin')
   t.match(await api.auth.links(userId), [{ provider: 'local' }])
 

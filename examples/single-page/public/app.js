@@ -34,11 +34,22 @@ async function show () {
   document.getElementById('view').replaceChildren(view)
 }
 
-/** Links to a sign-in at a provider. It is a navigation, so that the API and the provider have their cookies. */
+/**
+ * Leads to a sign-in at a provider, by a link; to add an identity, by a form. Both are navigations, so that the API and the
+ * provider have their cookies.
+ */
 function providerLink (provider, { providers: words, link }) {
-  const query = new URLSearchParams({ next: home, error_next: home, ...(link !== undefined && { link: 'true' }) })
-  const href = `${api}/auth/${provider}/login?${query}`
-  return Object.assign(document.createElement('a'), { href, textContent: `${words} ${provider}` })
+  const [action, textContent] = [`${api}/auth/${provider}/login`, `${words} ${provider}`]
+  const fields = { next: home, error_next: home }
+  if (link === undefined) {
+    return Object.assign(document.createElement('a'), { href: `${action}?${new URLSearchParams(fields)}`, textContent })
+  }
+  const form = Object.assign(document.createElement('form'), { method: 'post', action })
+  for (const [name, value] of Object.entries({ ...fields, link: 'true' })) {
+    form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }))
+  }
+  form.append(Object.assign(document.createElement('button'), { textContent }))
+  return form
 }
 
 /** Lists what the account has, to keep or to remove: another person may have made it with the address of the user. */
@@ -52,8 +63,9 @@ function offerChoice (form, { methods, keep }) {
 }
 
 document.addEventListener('submit', async event => {
-  event.preventDefault()
   const form = event.target
+  if (form.dataset.path === undefined) return
+  event.preventDefault()
   const query = new URLSearchParams(location.search)
   const fields = Object.fromEntries([...new FormData(form, event.submitter)].filter(([, value]) => value !== ''))
   if ('token' in form.dataset) fields.token = query.get('token')
