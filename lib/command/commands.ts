@@ -102,8 +102,8 @@ async function shown (auth: Authorization, user: User) {
 }
 
 /** Anyone can register with an address, and prepare the account that its owner then gets. */
-function warnOfUnconfirmed ({ emailVerified }: User): void {
-  if (!emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
+function warnOfUnconfirmed ({ email, emailVerified }: User): void {
+  if (email !== null && !emailVerified) note('The e-mail is not confirmed: make sure that it is theirs.')
 }
 
 function ofUser (

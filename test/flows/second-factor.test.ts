@@ -498,7 +498,7 @@ t.test('attack 158: a code that a limit of the mailbox drops replaces none', asy
   const made = await startFactorApp(t, { required: () => isRequired }, { rateLimit: {} }, { mails: {} })
   const { app, mails } = made
   const token = await registerAt(made)
-  await made.browser.post('/auth/local/verify-email', { token })
+  await confirmAddress(made.browser, token)
   isRequired = true
   const browser = new Browser(app)
   await browser.post('/auth/local/login', ADA)

@@ -11,7 +11,7 @@ import { hashing } from '../../lib/passwords/hashing.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { DATA_SECRET, enrolAt } from '../helpers/factor-app.js'
-import { ADA, BASE_URL, registerAt } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, registerAt, confirmAddress } from '../helpers/mail-app.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 import { addAt, newDevice, optionsAt, signInBy, startPasskeyApp } from '../helpers/passkey-app.js'
 
@@ -113,7 +113,7 @@ t.test('attack 154: a passkey stays where no other method is left that the proce
 async function startSilent (t: Test, options: AuthPluginOptions = {}) {
   const store = new MemoryAuthStore()
   const made = await startPasskeyApp(t, { pages: new Pages({ name: 'Shop' }), store, ...options }, {}, { createOnSignIn: true })
-  await made.browser.post('/auth/local/verify-email', { token: await registerAt(made) })
+  await confirmAddress(made.browser, await registerAt(made))
   const { userId = '' } = await made.app.auth.findUser({ email: ADA.email }) ?? {}
   return { ...made, store, userId }
 }
