@@ -60,8 +60,8 @@ export interface AuditEvents {
   /** The password of a user was set: by the application, by the user, or by a link in a mail. */
   password: AuditedUser
   /**
-   * A user whose address was never proven set their password or signed in by a mail, which removed
-   * all factors. Another person may have made the account: check what they left in it.
+   * The first proof of an address by a mail removed all factors and the links of its account.
+   * Another person may have made the account: check what they left in it.
    */
   recovery: AuditedUser & {
     /** The providers of the links that were removed. */
@@ -69,7 +69,7 @@ export interface AuditEvents {
     /** The authorization claims, which stay. */
     claims: AuthorizationClaims
   }
-  /** A user confirmed their e-mail by a link in a mail, or the application set `emailVerified`. */
+  /** A user confirmed their e-mail by a mail, or the application set `emailVerified`. */
   verification: AuditedUser & {
     /** Whether it counts as theirs now. */
     verified: boolean

@@ -13,6 +13,9 @@ import { filledIn, isChecked, remember, signedIn, token } from '../web/schema-pa
 import { textIn } from './pages/parts.js'
 import { createAccount } from './registration.js'
 
+/** More than the requests that use a link at once: none of them removes the record of another. */
+const MOST_USES = 1000
+
 /**
  * Takes the e-mail alone; the link in the mail leads to the form for name and password, which
  * creates a user whose address is confirmed, and signs them in. The link is used then.
@@ -86,21 +89,22 @@ export const registerConfirmed = form({
   const owner = digestOf(link.userId)
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
   const fields = { email: link.email, password, name, role, remember }
-  const authenticated = await createAccount(auth, form.passwords, fields, {
-    isConfirmed: true,
-    async before () {
-      // Another request has used the link while this one hashed its password.
-      if (await isUsed(auth.kept, link)) throw new AuthError('exists')
-      if ((await accounts.findUser({ email: link.email }))?.emailDisputed) throw new AuthError('account_exists')
-      // Before there is an account: whatever crashes from now on, the link makes no second one.
-      await entries?.put(use, 1)
-    }
-  })
+  const userId = randomUUID()
   try {
+    const authenticated = await createAccount(auth, form.passwords, fields, {
+      userId,
+      isConfirmed: true,
+      async before () {
+        // Another request has used the link while this one hashed its password.
+        if (await isUsed(auth.kept, link)) throw new AuthError('exists')
+        if ((await accounts.findUser({ email: link.email }))?.emailDisputed) throw new AuthError('account_exists')
+        // Before there is an account: whatever crashes from now on, the link makes no second one.
+        await entries?.put(use, MOST_USES)
+      }
+    })
     return signedInAs(await signIn(auth, request, authenticated), 201)
   } catch (error) {
-    // A user that `onSignIn` refuses is deleted, and may use the link again.
-    const { userId } = authenticated.user
+    // No user is there, or no longer, as when `onSignIn` refuses them: the link works again.
     if (await accounts.findUser({ userId }) === null) await entries?.take(use.hash, use.kind, [owner])
     throw error
   }

@@ -79,14 +79,16 @@ interface Registration {
 /**
  * Creates a user with a password, who is new until they are signed in.
  *
- * @param how `isConfirmed`: whether a link has confirmed the address; `before`: what comes first,
- *   once the password is hashed
+ * @param how `userId`: the id of the user; `isConfirmed`: whether a link has confirmed the address;
+ *   `before`: what comes first, once the password is hashed
  */
 export async function createAccount (
   auth: AuthContext,
   passwords: Passwords,
   fields: Registration,
-  { isConfirmed = false, before }: { isConfirmed?: boolean, before?: () => Promise<void> } = {}
+  { userId = randomUUID(), isConfirmed = false, before }: {
+    userId?: string, isConfirmed?: boolean, before?: () => Promise<void>
+  } = {}
 ): Promise<AuthenticatedUser> {
   assertText(fields.password)
   const saysVerified = isChecked(fields.email_verified)
@@ -96,7 +98,6 @@ export async function createAccount (
   const email = checkedEmail(fields.email)
   const passwordHash = await passwords.hashPassword(fields.password, { email })
 
-  const userId = randomUUID()
   const isVerified = saysVerified || isConfirmed
   const identity: IdentityClaims = {
     sub: userId, email, ...(isVerified && { email_verified: true }), ...(name !== null && { name })

@@ -107,6 +107,23 @@ for (const kind of ['memory', 'SQLite'] as const) {
       t.equal((await start.browser.post(REGISTER, { token: another, password: ADA.password })).statusCode, 201)
     })
 
+    t.test('a link of which no user came can be used again', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const token = await tokenFor(start)
+      const use = async () => start.browser.post(REGISTER, { token, password: ADA.password })
+      const other = await start.app.auth.createUser({ email: ADA.email, emailVerified: true })
+
+      const taken = await use()
+      await start.app.auth.deleteUser(other.userId)
+      const insert = store.insert.bind(store)
+      store.insert = async () => { store.insert = insert; throw new AuthError('unavailable') }
+      const failed = await use()
+
+      t.strictSame([taken.json().code, failed.json().code], ['exists', 'unavailable'])
+      t.equal((await use()).statusCode, 201)
+    })
+
     t.test('attack 146: a used link stays used as long as its token is accepted, after it has expired too', async t => {
       const store = await STORES[kind](t)
       const start = await startConfirming(t, { store })
@@ -202,6 +219,25 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const { userId } = await admitted
       deleted?.goOn()
       t.equal((await refused).code, 'not_yet')
+      await start.app.auth.deleteUser(userId)
+
+      t.equal((await use()).code, 'invalid_token')
+    })
+
+    t.test('attack 146: a use that comes too late removes its own record, and not that of another request', async t => {
+      const store = await STORES[kind](t)
+      const start = await startConfirming(t, { store })
+      const token = await tokenFor(start)
+      const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
+      const { entries } = capabilitiesOf(store)
+      if (entries === null) throw new Error('this store keeps no entries')
+      const lateUse = holdFirst(entries, 'put')
+
+      const late = use()
+      await lateUse.isHeld
+      const { userId } = await use()
+      lateUse.goOn()
+      t.equal((await late).code, 'exists')
       await start.app.auth.deleteUser(userId)
 
       t.equal((await use()).code, 'invalid_token')
