@@ -118,7 +118,7 @@ t.test('on two origins of one site a user does all that there is to do', async t
   await page.getByText(`For ${userId}`).waitFor()
   t.equal(page.url(), `${url}/report`)
   // The refusals are answers to scripts, which the console lists; the text of the API has no icon.
-  t.strictSame(complaints.filter(complaint => !/status of 40[014]/.test(complaint)), [])
+  t.strictSame(complaints.filter(complaint => !/status of 40[0149]/.test(complaint)), [])
 })
 
 t.test('a failure at the provider, and a session that is too old, are shown by the front end', async t => {

@@ -45,7 +45,8 @@ function providerLink (provider, { providers: words, link }) {
     return Object.assign(document.createElement('a'), { href: `${action}?${new URLSearchParams(fields)}`, textContent })
   }
   const form = Object.assign(document.createElement('form'), { method: 'post', action })
-  for (const [name, value] of Object.entries({ ...fields, link: 'true' })) {
+  // Without error_next, a session that is too old leads to the page that confirms it.
+  for (const [name, value] of Object.entries({ next: home, link: 'true' })) {
     form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value }))
   }
   form.append(Object.assign(document.createElement('button'), { textContent }))
