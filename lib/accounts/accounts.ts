@@ -173,7 +173,7 @@ export class Accounts {
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
    *   {@link enterIdentity}, where an address was proven before. `existing`: default `remove`, or
-   *   {@link UnprovenMethods.keep}, which keeps what it stands for
+   *   the `keep` of {@link unprovenMethods}, which keeps what it stands for
    * @returns null, and nothing was written, when what was found has changed, or no user has the
    *   address and none may be created
    * @throws AuthError `blocked`; `choice_required` when `existing` stands for another list

@@ -207,6 +207,7 @@ describe('the store\'s words', () => {
       userId: string
       email: string | null
       emailVerified: boolean
+      emailDisputed?: true
       name: string | null
       claims: AuthorizationClaims
       isNew?: true
