@@ -23,7 +23,6 @@ import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
 import type { PasskeyPaths } from './pages/passkey-form.js'
-import type { PageLayout } from './pages/page-layout.js'
 import { hashing } from './passwords/hashing.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/request-cookies.js'
@@ -170,7 +169,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: layout ?? (mailer ?? hasFactors({ factors }) ? await plainLayout(options) : null),
+    layout: mailer ?? hasFactors({ factors }) ? (await import('./web/lead-to.js')).layoutOf({ layout, site }) : layout,
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
@@ -187,12 +186,6 @@ async function actsOf (auth: AuthContext): Promise<Act[]> {
   return [
     ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
   ]
-}
-
-/** The look of the pages of steps and links without the option `pages`. */
-async function plainLayout ({ site }: ResolvedOptions): Promise<PageLayout> {
-  const { PageLayout } = await import('./pages/page-layout.js')
-  return new PageLayout().of(site)
 }
 
 async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {

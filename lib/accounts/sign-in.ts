@@ -38,7 +38,8 @@ function withHeld (
   account: Account, { ofEmail, ofLink }: Holders, { identity, held }: SignInChange
 ): Account | null {
   if (held === null) return account
-  if (held === 'mail') return withConfirmedEmail(account)
+  // It may be disputed since: then the mail opens no account any more.
+  if (held === 'mail') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)
   const present = linkAt(account, identity.provider)
   const isDue = held === 'link' ? present === undefined && ofLink === null : present?.subject === identity.subject
   if (!isDue) return null

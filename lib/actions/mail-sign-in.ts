@@ -129,7 +129,7 @@ export const confirmMail = form({
     })
   }
   const { pending, key, entries } = found
-  const user = 'code' in pending ? await userOf(auth, pending) : null
+  const user = 'code' in pending ? await ownerOfMailbox(auth, pending) : null
   const { existing: chosen } = fields
   const existing = user === null ? 'remove' : await existingOf(auth, request, user, { existing: chosen })
   // One request of all gets it; an entry that another mail has replaced is not the one found.
@@ -142,7 +142,7 @@ export const confirmMail = form({
 })
 
 /** Returns the user who has the address of a sign-in that waits. */
-export async function userOf (
+export async function ownerOfMailbox (
   { accounts }: AuthContext, { user, email }: PendingMailSignIn
 ): Promise<PendingMailSignIn['user']> {
   return user ?? accounts.findUser({ email })

@@ -27,6 +27,6 @@ export function canSignIn (auth: AuthContext, ...[user, links]: Parameters<CanSi
     factorsOf(auth, user).includes('passkey')
 }
 
-export function canSignInByMail (auth: AuthContext, { email }: User): boolean {
-  return hasMailSignIn(auth) && email !== null
+export function canSignInByMail (auth: AuthContext, { email, emailDisputed }: User): boolean {
+  return hasMailSignIn(auth) && email !== null && !emailDisputed
 }

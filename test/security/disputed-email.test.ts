@@ -87,6 +87,10 @@ for (const [kind, createStore] of Object.entries(STORES)) {
         const signIn = accounts.signInByMail({ user, email: ADA.email }, { newId: null, holds: () => false })
         await t.rejects(signIn, { code: 'account_exists' })
       }
+      const identity = { provider: 'application', subject: userId, claims: { sub: userId }, verifiedEmail: null }
+      const found = { userId, generation: 0, email: ADA.email, emailVerified: false }
+      t.equal(await accounts.signIn(found, { identity, held: 'mail' }), null, 'nor one that waited for a factor')
+      t.match(await app.auth.findUser({ userId }), { emailVerified: false, emailDisputed: true })
     })
 
     t.test('an address that another provider vouches for is not disputed, until that one is unlinked', async t => {
@@ -251,6 +255,18 @@ t.test('an unlinking leaves the address to mail, and sends the link that confirm
     const kinds = (await mailsInTheEnd(made)).map(({ kind }) => kind)
     t.equal(kinds.filter(kind => kind === 'verify-email').length, 1, 'a confirmed address needs no other link')
   }
+})
+
+t.test('attack 153: mail to a disputed address is no sign-in method that is left', async t => {
+  const { app } = await start(t)
+  const { userId } = await app.auth.createUser({ email: NEW })
+  const accounts = new Accounts(app.auth.store)
+  const identity = { provider: 'b', subject: 'ada-b', claims: { sub: 'ada-b', email: NEW } }
+  await accounts.addLink(userId, { ...identity, verifiedEmail: NEW })
+  await accounts.refreshIdentity({ ...identity, verifiedEmail: null })
+  t.match(await app.auth.findUser({ userId }), { emailDisputed: true })
+
+  await t.rejects(app.auth.unlink(userId, 'b'), { code: 'last_link' })
 })
 
 t.test('an address that nothing ever vouched for stays usable for mail', async t => {

@@ -9,7 +9,7 @@ import { MAIL_SIGN_IN } from '../../store/one-time-entries.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf, waysOn } from '../../web/page.js'
 import { unprovenIn } from '../first-proof.js'
-import { type PendingMailSignIn, signInOfLink, userOf } from '../mail-sign-in.js'
+import { type PendingMailSignIn, ownerOfMailbox, signInOfLink } from '../mail-sign-in.js'
 import { existingParts } from './parts.js'
 
 /**
@@ -27,7 +27,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   }
   await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
   const existingIn = async (pending: PendingMailSignIn | null) =>
-    existingParts(auth, texts, pending && await unprovenIn(auth, request, await userOf(auth, pending)))
+    existingParts(auth, texts, pending && await unprovenIn(auth, request, await ownerOfMailbox(auth, pending)))
   const title = titles['sign-in']
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
