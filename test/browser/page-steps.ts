@@ -25,13 +25,15 @@ export interface Shop {
  * Starts an application with the headers of @fastify/helmet and the pages of the plugin.
  *
  * @param mount adds routes
+ * @param port default a free one
  */
 export async function startShop (
   t: Test,
   { local, ...options }: Omit<AuthPluginOptions, 'local'> & { local?: LocalIdentityProviderOptions } = {},
-  mount: (app: FastifyInstance) => void = () => {}
+  mount: (app: FastifyInstance) => void = () => {},
+  port?: number
 ): Promise<Shop> {
-  const port = await freePort()
+  port ??= await freePort()
   const url = `http://localhost:${port}`
   const mails = mailbox()
   const app = Fastify()
