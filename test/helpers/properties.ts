@@ -7,6 +7,14 @@ export async function holds<T> (t: Test, property: fc.IRawProperty<T>, numRuns: 
   t.equal(await fc.asyncDefaultReportMessage(await fc.check(property, { numRuns: isThorough ? numRuns : Math.ceil(numRuns / 30) })), undefined)
 }
 
+/** Runs a case of a property as a test; rejects with its first failure, so that the property reports a counterexample. */
+export async function runCase (t: Test, run: (t: Test, fail: (reason: string) => void) => Promise<void>): Promise<void> {
+  let failure: string | undefined
+  const fail = (reason: string): void => { failure ??= reason }
+  await t.test('a case', async t => run(t, fail).catch((error: Error) => fail(error.stack ?? error.message)))
+  if (failure !== undefined) throw new Error(failure)
+}
+
 const SURROGATES = { from: 0xd800, count: 0x800 }
 
 /**

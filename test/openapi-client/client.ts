@@ -65,7 +65,7 @@ export async function callEach (baseUrl: string, called: Called[]): Promise<void
   await auth.POST('/auth/local/change-password', { body: { current: ADA.password, password: 'battery staple' } })
   await auth.POST('/auth/local/sessions/end', { body: { id: 'A'.repeat(32) } })
   await auth.POST('/auth/pages/unlink', { body: { provider: 'own' } })
-  await auth.GET('/auth/{provider}/login', { params: { ...PROVIDER, query: { next: '/' } }, ...PAGE })
+  await auth.GET('/auth/{provider}/login', { params: { ...PROVIDER, query: { next: '/', link: 'true' } }, ...PAGE })
   await auth.POST('/auth/{provider}/login', { params: PROVIDER, body: { link: 'true' } })
   await auth.GET('/auth/{provider}/signed-out', { params: PROVIDER, ...PAGE })
   await auth.GET('/auth/{provider}/callback', { params: { ...PROVIDER, query: { state: 'none' } } })

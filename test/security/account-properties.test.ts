@@ -18,7 +18,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
 import { type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { FROM_OWN_PAGE, callbackOf, leaveFor, postLogin, signInAt } from '../helpers/own-provider.js'
-import { holds } from '../helpers/properties.js'
+import { holds, runCase } from '../helpers/properties.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
 const NOW = 'ada@now.example'
@@ -255,53 +255,47 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`nothing but the user's own act links, moves or strips an account, or signs another person in, on ${kind}`, async t => {
     const run = async (
       setting: Pick<World, 'state' | 'factor' | 'powers' | 'squatted'>, steps: ReadonlyArray<{ does: keyof typeof STEPS, choice: number }>
-    ): Promise<void> => {
-      let failure: string | undefined
-      await t.test('an attack', async t => {
-        const store: AuthStore = await createStore(t)
-        let isRequired = false
-        const made = await startMailApp(t, {
-          store,
-          dataSecret: DATA_SECRET,
-          rateLimit: {},
-          secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired, trusts: () => true }),
-          passkeys: new Passkeys({ name: 'Shop' }),
-          pages: new Pages({ name: 'Shop' })
-        }, { signInByMail: true, mails: { limits: false } })
-        const [fresh, mallory] = [new Browser(made.app), new Browser(made.app)]
-        const victim = await victimOf(t, made, { ...setting, fresh })
-        const { userId } = victim
-        await mallory.post('/auth/local/register', { email: setting.squatted, password: OTHER })
-        const malloryId = await userIdIn(mallory)
-        const planted = new Browser(made.app, mallory.cookies)
-        isRequired = setting.factor === 'required'
-        const world = { ...setting, ...victim, made, fresh, mallory, planted, malloryId }
-        let before = await stateOf(made, userId)
-        if (userId === '' || before.user.email !== (setting.state === 'none' ? null : NOW)) failure = 'The user is not as described'
+    ): Promise<void> => runCase(t, async (t, fail) => {
+      const store: AuthStore = await createStore(t)
+      let isRequired = false
+      const made = await startMailApp(t, {
+        store,
+        dataSecret: DATA_SECRET,
+        rateLimit: {},
+        secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired, trusts: () => true }),
+        passkeys: new Passkeys({ name: 'Shop' }),
+        pages: new Pages({ name: 'Shop' })
+      }, { signInByMail: true, mails: { limits: false } })
+      const [fresh, mallory] = [new Browser(made.app), new Browser(made.app)]
+      const victim = await victimOf(t, made, { ...setting, fresh })
+      const { userId } = victim
+      await mallory.post('/auth/local/register', { email: setting.squatted, password: OTHER })
+      const malloryId = await userIdIn(mallory)
+      const planted = new Browser(made.app, mallory.cookies)
+      isRequired = setting.factor === 'required'
+      const world = { ...setting, ...victim, made, fresh, mallory, planted, malloryId }
+      let before = await stateOf(made, userId)
+      if (userId === '' || before.user.email !== (setting.state === 'none' ? null : NOW)) fail('The user is not as described')
 
-        for (const { does, choice } of steps) {
-          const opened = await STEPS[does]({ ...world, choice }).catch((error: Error) => { failure ??= `${does}: ${error.message}` })
-          const after = await stateOf(made, userId)
-          // From here on it is an account of the attacker.
-          if (opened === 'account' && JSON.stringify(after) !== JSON.stringify(before)) return
-          const isIn = await isSignedIn(fresh, userId) || await isSignedIn(mallory, userId)
-          if (opened === 'account' && isIn) return
-          if (isIn) failure ??= `${does} signed the attacker in`
-          const { password, generation, links } = after
-          if (opened === 'password') {
-            const isLocal = (link: string): boolean => link.startsWith('local ')
-            const others = before.links.filter(link => !isLocal(link))
-            before = { ...before, password, generation, links: [...others, ...links.filter(isLocal)].sort() }
-          }
-          if (JSON.stringify(after) !== JSON.stringify(before)) {
-            failure ??= `${does} made it ${JSON.stringify(after)}`
-          }
-          const stolen = malloryId === null ? [] : (await stateOf(made, malloryId)).links.filter(link => / ada-[ab]$/.test(link))
-          if (stolen.length > 0) failure ??= `${does} linked the user's identity to the attacker's account`
+      for (const { does, choice } of steps) {
+        const opened = await STEPS[does]({ ...world, choice })
+        const after = await stateOf(made, userId)
+        // From here on it is an account of the attacker.
+        if (opened === 'account' && JSON.stringify(after) !== JSON.stringify(before)) return
+        const isIn = await isSignedIn(fresh, userId) || await isSignedIn(mallory, userId)
+        if (opened === 'account' && isIn) return
+        if (isIn) fail(`${does} signed the attacker in`)
+        const { password, generation, links } = after
+        if (opened === 'password') {
+          const isLocal = (link: string): boolean => link.startsWith('local ')
+          const others = before.links.filter(link => !isLocal(link))
+          before = { ...before, password, generation, links: [...others, ...links.filter(isLocal)].sort() }
         }
-      })
-      if (failure !== undefined) throw new Error(failure)
-    }
+        if (JSON.stringify(after) !== JSON.stringify(before)) fail(`${does} made it ${JSON.stringify(after)}`)
+        const stolen = malloryId === null ? [] : (await stateOf(made, malloryId)).links.filter(link => / ada-[ab]$/.test(link))
+        if (stolen.length > 0) fail(`${does} linked the user's identity to the attacker's account`)
+      }
+    })
     const setting = fc.record({
       state: fc.constantFrom(...STATES), factor: fc.constantFrom(...FACTORS), powers: fc.subarray([...POWERS]), squatted: fc.constantFrom(MALLORY, NOW, THEN)
     })

@@ -16,7 +16,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt } from '../helpers/factor-app.js'
 import { type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { type AdmittedUser, OwnProvider, callbackOf, leaveFor, linkAt, postLogin } from '../helpers/own-provider.js'
-import { holds } from '../helpers/properties.js'
+import { holds, runCase } from '../helpers/properties.js'
 import { addAt, newDevice } from '../helpers/passkey-app.js'
 import { SOME_STORES } from '../helpers/stores.js'
 
@@ -204,35 +204,31 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   for (const hasApp of [true, false]) {
     const owner = hasApp ? 'a user with an app' : 'a user with a required passkey'
     t.test(`attacks 129 to 131: an attacker without a factor of ${owner} gets no session and changes no factor, e-mail or link, on ${kind}`, async t => {
-      const run = async (isOfProvider: boolean, powers: readonly Power[], steps: readonly Step[]): Promise<void> => {
-        let failure: string | undefined
-        await t.test('an attack', async t => {
-          const store: AuthStore = await createStore(t)
-          let isRequired = false
-          const made = await startMailApp(t, {
-            store,
-            dataSecret: DATA_SECRET,
-            secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }),
-            passkeys: new Passkeys({ name: 'Shop' }),
-            pages: new Pages({ name: 'Shop' }),
-            providers: [new ProvingProvider('a'), new OwnProvider('b')]
-          })
-          const { userId, copy } = await victimOf(t, made, { hasApp, isOfProvider })
-          isRequired = !hasApp
-          const before = await stateOf(made, userId)
-          const old = new Browser(made.app, powers.includes('old session') ? copy : new Map())
-          const fresh = new Browser(made.app)
-          const attack = { made, powers, links: [], codes: [], passwords: powers.includes('password') && !isOfProvider ? [PASSWORD] : [] }
-
-          for (const { does, choice, inOldSession } of steps) {
-            await STEPS[does]({ ...attack, choice, browser: inOldSession ? old : fresh })
-            const after = await stateOf(made, userId)
-            if (JSON.stringify(after) !== JSON.stringify(before)) failure ??= `${does} made it ${JSON.stringify(after)}`
-            if (await userIdIn(fresh) === userId) failure ??= `${does} signed the attacker in`
-          }
+      const run = async (isOfProvider: boolean, powers: readonly Power[], steps: readonly Step[]): Promise<void> => runCase(t, async (t, fail) => {
+        const store: AuthStore = await createStore(t)
+        let isRequired = false
+        const made = await startMailApp(t, {
+          store,
+          dataSecret: DATA_SECRET,
+          secondFactor: new SecondFactor({ issuer: 'Shop', required: () => isRequired }),
+          passkeys: new Passkeys({ name: 'Shop' }),
+          pages: new Pages({ name: 'Shop' }),
+          providers: [new ProvingProvider('a'), new OwnProvider('b')]
         })
-        if (failure !== undefined) throw new Error(failure)
-      }
+        const { userId, copy } = await victimOf(t, made, { hasApp, isOfProvider })
+        isRequired = !hasApp
+        const before = await stateOf(made, userId)
+        const old = new Browser(made.app, powers.includes('old session') ? copy : new Map())
+        const fresh = new Browser(made.app)
+        const attack = { made, powers, links: [], codes: [], passwords: powers.includes('password') && !isOfProvider ? [PASSWORD] : [] }
+
+        for (const { does, choice, inOldSession } of steps) {
+          await STEPS[does]({ ...attack, choice, browser: inOldSession ? old : fresh })
+          const after = await stateOf(made, userId)
+          if (JSON.stringify(after) !== JSON.stringify(before)) fail(`${does} made it ${JSON.stringify(after)}`)
+          if (await userIdIn(fresh) === userId) fail(`${does} signed the attacker in`)
+        }
+      })
       const steps = fc.array(step, { minLength: 3, maxLength: 25 })
       await holds(t, fc.asyncProperty(fc.boolean(), fc.subarray([...ALL]), steps, run), 120)
     })
