@@ -3,8 +3,8 @@ import type { Complete } from './base/defaults.js'
 import { isText } from './claims.js'
 import { OptionsError } from './errors.js'
 import {
-  type ChecksOf, anything, boolean, checkedMembers, checkedOptions, listOf, oneOf, optional, table, tableOrFalse, text,
-  wholeNumber
+  type ChecksOf, anything, boolean, checkedMembers, checkedOptions, listOf, oneOf, optional, table, tableOrBoolean,
+  text, wholeNumber
 } from './option-checks.js'
 import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
 import { type Argon2Options, argon2Cost } from './passwords/argon2-cost.js'
@@ -52,7 +52,7 @@ export interface LocalIdentityProviderOptions {
   /** Cost of password hashes; default m = 19456 KiB, t = 2, p = 1. */
   argon2?: Argon2Options | undefined
   /** Rules for new passwords of 8 to 1024 bytes; `false`: no routes and no fields for passwords. */
-  password?: false | PasswordRules | undefined
+  password?: boolean | PasswordRules | undefined
   /**
    * Whether users sign in by a link or a code in a mail; default false. It needs `sendMail`. With
    * `registration`, an address without an account gets one. `anyBrowser`: the link also signs in
@@ -61,7 +61,7 @@ export interface LocalIdentityProviderOptions {
    */
   signInByMail?: boolean | { anyBrowser?: boolean | undefined } | undefined
   /** The claims that the registration form may set; `false` mounts no register route. */
-  registration?: false | RegistrationPolicy | undefined
+  registration?: boolean | RegistrationPolicy | undefined
   /**
    * Sends the mails of the plugin: links, codes and notices. The plugin then needs `baseUrl`.
    * Without it, the routes that need mails are not mounted.
@@ -93,18 +93,15 @@ const ACCOUNT_ROUTES = {
  */
 export type AccountRoutes = { [Route in keyof typeof ACCOUNT_ROUTES]?: boolean | undefined }
 
-const signInByMail = table({ anyBrowser: optional(boolean, false) }, 'true, false or { anyBrowser: true }')
-
 const OPTIONS = {
   secret: anything,
   signingKey: optional(keysOfSigningKey, null),
   issuer: optional(text, 'svc-auth-local'),
   ttl: optional(wholeNumber(1, 2_592_000, 'seconds'), 900),
   argon2: argon2Cost,
-  password: tableOrFalse(PASSWORD_RULES),
-  signInByMail: (value: unknown, option: string) =>
-    value === undefined || value === false ? null : signInByMail(value === true ? {} : value, option),
-  registration: tableOrFalse({
+  password: tableOrBoolean(PASSWORD_RULES),
+  signInByMail: optional(tableOrBoolean({ anyBrowser: optional(boolean, false) }), null),
+  registration: tableOrBoolean({
     roles: optional(listOf("a list of roles, such as ['member']", isText), []),
     emailVerified: optional(boolean, false),
     verify: optional(oneOf('later', 'required', 'first'), 'later')

@@ -43,10 +43,10 @@ export function table<Table extends Checks> (checks: Table, expected = listed(ch
   }
 }
 
-/** Options in an object of their own, or false, which becomes null. */
-export function tableOrFalse<Table extends Checks> (checks: Table): Check<Checked<Table> | null> {
-  const check = table(checks, `false or ${listed(checks)}`)
-  return (value, option) => value === false ? null : check(value, option)
+/** Options in an object of their own, true for their defaults, or false, which becomes null. */
+export function tableOrBoolean<Table extends Checks> (checks: Table): Check<Checked<Table> | null> {
+  const check = table(checks, `true, false or ${listed(checks)}`)
+  return (value, option) => value === false ? null : check(value === true ? {} : value, option)
 }
 
 /** An option that is checked where it is used. */

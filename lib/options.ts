@@ -85,7 +85,7 @@ export interface AuthPluginOptions {
   /** Origins that may send POST requests and be redirected to, as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /** Limits of attempts for each address and user; `false` for none. */
-  rateLimit?: false | RateLimitOptions | undefined
+  rateLimit?: boolean | RateLimitOptions | undefined
 }
 
 /** The options, and the options that Fastify takes for any plugin. */

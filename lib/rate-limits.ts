@@ -1,4 +1,4 @@
-import { type ChecksOf, hasMethods, mustBe, optional, tableOrFalse, wholeNumber } from './option-checks.js'
+import { type ChecksOf, hasMethods, mustBe, optional, tableOrBoolean, wholeNumber } from './option-checks.js'
 
 /** How often one address may try. Of IPv6 the /64 counts, because one customer has all of it. */
 export interface RateLimitOptions {
@@ -74,7 +74,7 @@ const LIMITS = {
 export type Limited = keyof typeof LIMITS
 
 /** Checks the option `rateLimit`; null for no limits. */
-export const checkedRateLimit = tableOrFalse({
+export const checkedRateLimit = tableOrBoolean({
   timeWindow: optional(wholeNumber(1, Infinity, 'milliseconds'), 15 * 60 * 1000),
   network: attempts(10),
   ...LIMITS,

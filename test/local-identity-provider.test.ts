@@ -118,9 +118,9 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
     { ttl },
     /^LocalIdentityProvider: ttl must be a whole number of seconds from 1 to 2592000/
   ]),
-  ...[null, true, 'check'].map((password): [object, RegExp] => [
+  ...[null, 1, 'check'].map((password): [object, RegExp] => [
     { password },
-    /^LocalIdentityProvider: password must be false or an object \{ check, minLength \}$/
+    /^LocalIdentityProvider: password must be true, false or an object \{ check, minLength \}$/
   ]),
   ...[true, 'long', null, {}].map((check): [object, RegExp] => [
     { password: { check } },
@@ -131,9 +131,9 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
     { password: { minLength } },
     /^LocalIdentityProvider: password\.minLength must be a whole number of characters from 8 to 128$/
   ]),
-  ...[true, null, 'open', 1, []].map((registration): [object, RegExp] => [
+  ...[null, 'open', 1, []].map((registration): [object, RegExp] => [
     { registration },
-    /^LocalIdentityProvider: registration must be false or an object \{ roles, emailVerified, verify \}$/
+    /^LocalIdentityProvider: registration must be true, false or an object \{ roles, emailVerified, verify \}$/
   ]),
   ...['role', 'Roles'].map((name): [object, RegExp] => [
     { registration: { [name]: ['admin'] } },
@@ -239,7 +239,7 @@ t.test('the cost of hashes can be configured from the lowest to the highest', as
 
 t.test('registration says what the form may ask for', async t => {
   t.equal(local({ registration: false }).registration, null)
-  t.strictSame(local({ registration: {} }).registration, { roles: [], emailVerified: false, verify: 'later' })
+  for (const registration of [{}, true]) t.strictSame(local({ registration }).registration, { roles: [], emailVerified: false, verify: 'later' })
   t.strictSame(local({ registration: { roles: ['member', 'editor'] } }).registration, { roles: ['member', 'editor'], emailVerified: false, verify: 'later' })
   t.strictSame(local({ registration: { emailVerified: true } }).registration, { roles: [], emailVerified: true, verify: 'later' })
 })

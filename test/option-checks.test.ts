@@ -1,6 +1,6 @@
 import t from 'tap'
 import {
-  boolean, callable, checkedOptions, listOf, matching, mustBe, oneOf, optional, table, tableOrFalse, text, wholeNumber
+  boolean, callable, checkedOptions, listOf, matching, mustBe, oneOf, optional, table, tableOrBoolean, text, wholeNumber
 } from '../lib/option-checks.js'
 
 const isText = (value: unknown): value is string => typeof value === 'string'
@@ -17,7 +17,7 @@ const OPTIONS = {
   host: optional(matching('the name of a host', /^[a-z.]+$/), null),
   secret: optional(mustBe('a long text', (value): value is string => isText(value) && value.length > 20), null),
   cookie: table({ path: optional(text, '/'), age: table({ days: optional(wholeNumber(1, 400), 7) }) }),
-  limits: tableOrFalse({ login: optional(wholeNumber(1), 10) })
+  limits: tableOrBoolean({ login: optional(wholeNumber(1), 10) })
 }
 
 const checked = (options: unknown) => checkedOptions('Shop', options, OPTIONS, "{ name: 'a' }")
@@ -43,6 +43,7 @@ t.test('an option that is absent or undefined has its default, at every depth', 
   t.strictSame(checked({ name: 'a' }), DEFAULTS)
   t.strictSame(checked({ ...undefinedOnes, name: 'a' }), DEFAULTS)
   t.strictSame(checked({ name: 'a', cookie: { path: undefined, age: {} }, limits: {} }), DEFAULTS)
+  t.strictSame(checked({ name: 'a', limits: true }), DEFAULTS, 'true is the default spelt out')
 })
 
 t.test('options that are given are taken, frozen, and lists are copied', async t => {
@@ -76,7 +77,7 @@ const MISTAKES: Array<[options: unknown, message: string]> = [
   [{ name: 'a', cookie: { path: 1 } }, 'Shop: cookie.path must be a non-empty string'],
   [{ name: 'a', cookie: { domain: 'a' } }, 'Shop: cookie has no option "domain"; expected one of path, age'],
   [{ name: 'a', cookie: { age: { days: 0 } } }, 'Shop: cookie.age.days must be a whole number from 1 to 400'],
-  [{ name: 'a', limits: true }, 'Shop: limits must be false or an object { login }'],
+  [{ name: 'a', limits: 1 }, 'Shop: limits must be true, false or an object { login }'],
   [{ name: 'a', limits: { login: 0 } }, 'Shop: limits.login must be a whole number from 1'],
   [{ name: 'a', colour: undefined }, `Shop has no option "colour"; expected one of ${Object.keys(OPTIONS).join(', ')}`],
   [{ name: 'a', toString: 1 }, `Shop has no option "toString"; expected one of ${Object.keys(OPTIONS).join(', ')}`],

@@ -433,10 +433,10 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   ].map((option): [string, object, RegExp] => [
     `${option} ${JSON.stringify(page)}`, { [option]: page }, new RegExp(`^${option} must be a path of this application`)
   ])),
-  ...[true, 5, [], null].map((rateLimit): [string, object, RegExp] => [
+  ...[5, [], null].map((rateLimit): [string, object, RegExp] => [
     `rateLimit ${JSON.stringify(rateLimit)}`,
     { rateLimit },
-    /^rateLimit must be false or an object \{ timeWindow, network, login, account/
+    /^rateLimit must be true, false or an object \{ timeWindow, network, login, account/
   ]),
   ...[
     { login: 0 }, { account: 1.5 }, { reauthenticate: 0 }, { register: '5' }, { callback: NaN }, { network: 0 }, { start: 0 }

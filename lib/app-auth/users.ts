@@ -266,8 +266,9 @@ export class Users {
     if (until !== undefined && !(until instanceof Date && until > at)) {
       throw invalidRequest('until must be a Date in the future.')
     }
-    if (reason !== undefined && !isText(reason)) throw invalidRequest('reason must be text.')
-    const blocked = withoutUndefined({ at, until, reason })
+    if (reason !== undefined && reason !== '' && !isText(reason)) throw invalidRequest('reason must be text.')
+    // A form sends an empty field as the empty text.
+    const blocked = withoutUndefined({ at, until, reason: reason || undefined })
     const user = await this.accounts.changeUser(checkedUserId(userId), { blocked, endSessions: true })
     audit('block', { userId, until: until ?? null }, source)
     await this.sessionsEnded(userId, source)

@@ -20,7 +20,7 @@ async function startConfirming (
   options: AuthPluginOptions = {},
   { registration = {}, ...local }: LocalIdentityProviderOptions = {}
 ): Promise<MailApp> {
-  return startMailApp(t, options, { registration: { ...registration, verify: 'first' }, ...local })
+  return startMailApp(t, options, { registration: { ...Object(registration), verify: 'first' }, ...local })
 }
 
 /** Holds the first call of a method: before it, or before its answer. */

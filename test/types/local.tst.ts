@@ -80,16 +80,16 @@ describe('LocalIdentityProvider', () => {
     expect(local.verifyPassword).type.not.toBeCallableWith(null, 'password', { ip: '192.0.2.1' })
   })
 
-  test('has a registration that is limited or off, never simply on', () => {
-    expect<LocalIdentityProviderOptions['registration']>().type.toBe<false | RegistrationPolicy | undefined>()
+  test('has a registration that is on, limited or off', () => {
+    expect<LocalIdentityProviderOptions['registration']>().type.toBe<boolean | RegistrationPolicy | undefined>()
     expect<RegistrationPolicy>().type.toBe<
       { roles?: readonly string[] | undefined, emailVerified?: boolean | undefined, verify?: 'later' | 'required' | 'first' | undefined }
     >()
-    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: false })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { verify: true } })
-    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: true })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: 'open' })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { role: ['member'] } })
   })
@@ -102,7 +102,7 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: true, password: false })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, signInByMail: { anyBrowser: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, signInByMail: { code: true } })
-    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ sendMail, password: true })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ sendMail, password: true })
     expect(local.signInByMail).type.toBe<{ readonly anyBrowser: boolean } | null>()
     expect<Extract<Mail, { kind: 'sign-in' }>['code']>().type.toBe<string | null>()
     expect<Extract<Mail, { kind: 'sign-in' }>['url']>().type.toBe<string>()

@@ -123,16 +123,16 @@ describe('the option', () => {
     expect<AuthPluginOptions>().type.not.toBeAssignableFrom<{ loginPage: URL }>()
   })
 
-  test('rateLimit is false, or numbers of its own and a store class or the memory', () => {
+  test('rateLimit is true or false, or numbers of its own and a store class or the memory', () => {
     const store = class {
       incr (_key: string, callback: (error: Error | null, result?: { current: number, ttl: number }) => void): void { callback(null, { current: 1, ttl: 0 }) }
       child () { return this }
     }
-    expect<AuthPluginOptions['rateLimit']>().type.toBeAssignableFrom<false>()
+    expect<AuthPluginOptions['rateLimit']>().type.toBeAssignableFrom<boolean>()
     expect<RateLimitOptions>().type.toBeAssignableFrom({ login: 5, store })
     expect<RateLimitOptions>().type.toBeAssignableFrom<{ store: 'memory' }>()
     expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ store: 'database' }>()
-    expect<AuthPluginOptions['rateLimit']>().type.not.toBeAssignableFrom<true>()
+    expect<AuthPluginOptions['rateLimit']>().type.not.toBeAssignableFrom<1>()
     expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ logins: number }>()
     expect<RateLimitOptions>().type.not.toBeAssignableFrom<{ timeWindow: string }>()
   })
