@@ -1,14 +1,18 @@
 import { userInfo } from 'node:os'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { User } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
 import type { Authorization } from '../app-auth/authorization.js'
 import { audit } from '../audit.js'
 import { isUserId } from '../base/uuid.js'
+import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../store/sql.js'
 import { newKey } from '../tokens/token-keys.js'
-import type { OptionName, Values } from './options.js'
+import { type OptionName, type Values, OF_LINKS } from './options.js'
 import { note } from './output.js'
 
 export interface Command {
@@ -19,8 +23,6 @@ export interface Command {
   /** Returns what is printed. */
   readonly run: (values: Values, who: string) => Promise<object>
 }
-
-const OF_LINKS = ['base-url', 'prefix', 'issuer'] as const
 
 /** Who did it, in audit events. */
 const CAUSE = { actor: `command:${userInfo().username}` }
@@ -40,13 +42,14 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   },
   create: {
     takes: '<email> [--claim k=v]...',
-    does: 'Create a user (with --base-url: a link)',
+    does: 'Create a user; with --app: a link',
     options: ['claim', ...OF_LINKS],
     async run (values, email) {
-      const makeLink = values['base-url'] === undefined ? null : await linkMaker(values)
+      const wantsLink = values.app !== undefined || OF_LINKS.some(name => values[name] !== undefined)
+      const makeLink = wantsLink ? await linkMaker(values) : null
       return withAuthorization(values, async (auth, store) => {
         const user = await auth.createUser({ email, emailVerified: true, claims: claimsIn(values) }, CAUSE)
-        return makeLink === null ? user : { ...user, ...await makeLink(store, user, 'reset-password') }
+        return makeLink === null ? user : { ...user, ...await makeLink(store, user, true) }
       })
     }
   },
@@ -69,7 +72,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     auth.resetFactors(userId, CAUSE)),
   link: ofUser('', 'Print a link that signs in once', OF_LINKS, async (_auth, user, values, store) => {
     warnOfUnconfirmed(user)
-    const link = await (await linkMaker(values))(store, user, 'sign-in')
+    const link = await (await linkMaker(values))(store, user, false)
     audit('sign-in-link', { userId: user.userId }, { log: LOG, ...CAUSE })
     return link
   }),
@@ -131,17 +134,13 @@ async function withAuthorization (
 
 /** Works on tables as this version has them; if they may be missing, on older ones and on none. */
 async function withStore (
-  { store: target }: Values,
+  values: Values,
   mayLack: boolean,
   work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
 ): Promise<object> {
-  if (target !== undefined && hasPassword(target)) {
-    throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
-  }
-  const { SqlAuthStore } = await import('../store/sql.js')
-  const store = new SqlAuthStore(target, { createTables: mayLack })
+  const store = await storeOf(values)
   try {
-    const { missing, unknown } = await store.tables()
+    const { missing, unknown } = await store.tables(mayLack)
     if (unknown.length > 0) {
       throw unsupported(`The database is of a newer version, with ${unknown.join(', ')}; install that version.`)
     }
@@ -152,6 +151,18 @@ async function withStore (
   } finally {
     await store.close()
   }
+}
+
+async function storeOf (values: Values): Promise<SqlAuthStore> {
+  const { store: target } = values
+  if (target !== undefined && hasPassword(target)) {
+    throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
+  }
+  const { SqlAuthStore } = await import('../store/sql.js')
+  if (target !== undefined || values.app === undefined) return new SqlAuthStore(target)
+  const options = await optionsOfApp(values)
+  if (options?.store instanceof SqlAuthStore) return options.store
+  throw new OptionsError('--app must export a SqlAuthStore as its store: another process cannot read one in memory')
 }
 
 /** Several hosts make what is no URL to Node.js. */
@@ -166,7 +177,18 @@ function unsupported (message: string): AuthError {
 
 /** Checks the settings of links; they are loaded for links alone. */
 async function linkMaker (values: Values) {
-  return (await import('./links.js')).linkMaker(values)
+  return (await import('./links.js')).linkMaker(values, await optionsOfApp(values))
+}
+
+/** Returns the options that the module of `--app` exports; null without it. */
+async function optionsOfApp ({ app }: Values): Promise<GivenOptions | null> {
+  if (app === undefined) return null
+  const { default: options } = await import(pathToFileURL(resolve(app)).href).catch((cause: unknown) => {
+    const remedy = app.endsWith('ts') ? ' (NODE_OPTIONS=--import=tsx loads TypeScript that Node.js does not)' : ''
+    throw new OptionsError(`--app cannot be loaded${remedy}: ${Object(cause).message ?? cause}`)
+  })
+  if (isPlainObject(options)) return options
+  throw new OptionsError('--app must name a module whose default export is the options of the plugin')
 }
 
 /** `k=v` is a text, `k:=v` the JSON value v. */

@@ -1,30 +1,56 @@
 import { type User, isBlocked } from '../accounts/account.js'
+import { Accounts } from '../accounts/accounts.js'
+import { withoutUndefined } from '../base/defaults.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { LocalIdentityProvider } from '../local-identity-provider.js'
-import { LINK_LIFETIMES, type LinkMailKind } from '../mails/mail.js'
+import { LINK_LIFETIMES } from '../mails/mail.js'
 import { hasMailbox, linkWith } from '../mails/mail-links.js'
 import { putOperatorSignIn } from '../mails/operator-link.js'
-import { resolveOptions } from '../options.js'
+import { type GivenOptions, resolveOptions } from '../options.js'
+import { settingsIn } from '../settings.js'
 import type { SqlAuthStore } from '../store/sql.js'
 import { newKey } from '../tokens/token-keys.js'
-import type { Values } from './options.js'
+import { type Values, OF_LINKS } from './options.js'
+import { note } from './output.js'
 
-/** Checks what links need, as the application does, and returns what makes a link. */
-export function linkMaker ({ 'base-url': baseUrl, prefix, issuer }: Values) {
-  if (baseUrl === undefined) throw new OptionsError('--base-url is required: the option baseUrl of the application')
-  const { LOCAL_IDP_SECRET, SVC_AUTH_DATA_SECRET } = process.env
-  // An application with a signing key, which is not asked for, signs links with the other secret.
-  const signingKey = LOCAL_IDP_SECRET === undefined && SVC_AUTH_DATA_SECRET !== undefined ? newKey() : undefined
-  const local = new LocalIdentityProvider({ issuer, signingKey, sendMail () {} })
-  const { mailTokens, site, ...options } = resolveOptions({ baseUrl, prefix, local }, { session: true })
-  const base = new URL(site.routePath(`${options.prefix}/`), baseUrl)
+/** Checks what links need, as the application does, and returns what makes one. */
+export function linkMaker (values: Values, app: GivenOptions | null) {
+  const { 'base-url': baseUrl, prefix, issuer } = values
+  if (app !== null && issuer !== undefined) throw new OptionsError('--issuer must be absent: --app has it')
+  const given = { ...(app ?? optionsOf(values)), ...withoutUndefined({ baseUrl, prefix }), session: undefined }
+  const { mailTokens, site, local, ...options } = resolveOptions(given, { session: true })
+  const hasPasswords = local?.accountRoutes.forgotPassword === true
+  const signsIn = local?.signInByMail != null
+  if (mailTokens === null || site.baseUrl === null || !(hasPasswords || signsIn)) {
+    throw new OptionsError('The application has no such links: they need sendMail, and passwords or signInByMail')
+  }
+  const base = new URL(site.routePath(`${options.prefix}/`), site.baseUrl)
 
-  return async (store: SqlAuthStore, user: User, kind: LinkMailKind) => {
-    if (!hasMailbox(user) || mailTokens === null) {
-      throw new AuthError('unsupported', { message: 'The user has no e-mail, which a link is about.' })
-    }
+  return async (store: SqlAuthStore, user: User, isNew: boolean) => {
+    if (!hasMailbox(user)) throw new AuthError('unsupported', { message: 'The user has no e-mail for a link.' })
     if (isBlocked(user)) throw new AuthError('blocked')
+    const links = await new Accounts(store).links(user.userId)
+    const hasMethod = (app !== null && signsIn && !isNew) || user.factors?.includes('passkey') === true ||
+      links.some(({ provider }) => provider !== 'application')
+    // Not for an address that nobody has confirmed: a password chosen by a link would prove it.
+    const kind = hasPasswords && user.emailVerified && !hasMethod ? 'reset-password' : 'sign-in'
+    const need = kind === 'sign-in' ? 'signInByMail' : 'passwords'
+    if (app === null) note(`The link works where the application has sendMail and ${need}; --app checks that.`)
+    else if (kind === 'sign-in' && !signsIn) throw new OptionsError(`The application lacks ${need}, which a link needs`)
     const link = kind === 'sign-in' ? await putOperatorSignIn(store.entries, user) : { ...user, to: null }
     return { url: linkWith(await mailTokens.issue(kind, link), kind, base), expiresIn: LINK_LIFETIMES[kind] }
   }
+}
+
+/** The options of an application of which only the settings and the arguments are known. */
+function optionsOf (values: Values): GivenOptions {
+  const missing = OF_LINKS.filter(name => values[name] === undefined).map(name => `--${name}`)
+  if (missing.length > 0) {
+    throw new OptionsError(`A link needs ${missing.join(', ')} as the application has them (by default ` +
+      '--issuer svc-auth-local and --prefix /auth), or --app with a module that exports its options')
+  }
+  // An application with a signing key, which is not asked for, signs links with the other secret.
+  const isSet = (name: string): boolean => settingsIn(name).length > 0
+  const signingKey = isSet('SVC_AUTH_DATA_SECRET') && !isSet('LOCAL_IDP_SECRET') ? newKey() : undefined
+  return { local: new LocalIdentityProvider({ issuer: values.issuer, signingKey, sendMail () {}, signInByMail: true }) }
 }

@@ -4,6 +4,7 @@ const [TEXT, FLAG] = [{ type: 'string' }, { type: 'boolean' }] as const
 
 const OPTIONS = {
   store: TEXT,
+  app: TEXT,
   json: FLAG,
   help: { ...FLAG, short: 'h' },
   check: FLAG,
@@ -17,6 +18,9 @@ const OPTIONS = {
   'not-before': TEXT,
   yes: FLAG
 } as const
+
+/** What makes links, as the application has it. */
+export const OF_LINKS = ['base-url', 'issuer', 'prefix'] as const
 
 export type Values = ReturnType<typeof parse>['values']
 

@@ -13,7 +13,7 @@ export async function run ([name = '', ...args]: readonly string[]): Promise<num
     if (command === undefined) throw new OptionsError(unknown(name))
     const { values, positionals } = parse(args)
     if (values.help === true) return done(`${usageOf(name, command)}\n${command.does}.`)
-    const isKnown = Object.keys(values).every(option => ['store', 'json', ...command.options].includes(option))
+    const isKnown = Object.keys(values).every(option => ['store', 'app', 'json', ...command.options].includes(option))
     const takesUser = command.takes.startsWith('<')
     if (!isKnown || positionals.length !== Number(takesUser)) throw new OptionsError(usageOf(name, command))
     const result = await command.run(values, String(positionals[0]))
@@ -42,13 +42,14 @@ function usageOf (name: string, { takes }: Command): string {
 
 function help (): string {
   const lines = Array.from(COMMANDS, ([name, { takes, does }]) => `  ${`${name} ${takes}`.padEnd(38)} ${does}`)
-  return `Usage: npx fastify-svc-auth <command> [--store <database>] [--json]
+  return `Usage: npx fastify-svc-auth <command> [--app <module>] [--store <db>] [--json]
 
 ${lines.join('\n')}
 
-<user> is an e-mail or an id; <database> is an SQLite file or a postgres: URL,
-default LOCAL_AUTH_DB, else ./local-auth.db. create and link also take
---base-url, --prefix, --issuer.`
+<user> is an e-mail or an id; the default export of <module> is the options of
+the application; without it, links take --base-url, --issuer and --prefix. <db>
+is an SQLite file or a postgres: URL; default: the application's, LOCAL_AUTH_DB
+or ./local-auth.db.`
 }
 
 function unknown (name: string): string {

@@ -83,7 +83,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   /** The revocations, which processes share on Postgres; null on SQLite. */
   readonly revocations: Revocations | null
   readonly #target: SqliteTarget | PostgresEngine | { dialect: 'postgres', pool: Once<Pool> }
-  readonly #createTables: boolean
+  #createTables: boolean
   #opened = new Once(() => this.#open())
   #log: StoreLog | undefined
   #warnings: readonly string[] = []
@@ -155,7 +155,8 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   }
 
   /** @hidden for the command line: compares the tables with those of this version */
-  async tables (): Promise<TableState> {
+  async tables (createTables = this.#createTables): Promise<TableState> {
+    this.#createTables = createTables
     return (await this.#database()).tables()
   }
 

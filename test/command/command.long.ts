@@ -12,6 +12,7 @@ import { emptyDatabase, query } from '../helpers/postgres.js'
 import { freePort } from '../helpers/loopback.js'
 
 const EMAIL = 'ada@example.com'
+const DEFAULTS = ['--issuer', 'svc-auth-local', '--prefix', '/auth']
 const FOLDER = mkdtempSync(join(tmpdir(), 'svc-auth-command-'))
 t.teardown(() => { rmSync(FOLDER, { recursive: true }) })
 
@@ -140,16 +141,17 @@ t.test('wrong usage is one sentence and exit code 2', async t => {
     [['show', EMAIL, '--nothing'], /^Unknown option '--nothing'/],
     [['key', '--alg', 'RS256'], /^alg must be ES256 or EdDSA/],
     [['key', '--not-before', 'tomorrow'], /^notBefore must be a time/],
-    [['link', EMAIL], /^--base-url is required/],
-    [['link', EMAIL, '--base-url', 'app.example'], /^baseUrl must be/],
-    [['link', EMAIL, '--base-url', 'https://app.example', '--prefix', 'x'], /^prefix must be/]
+    [['link', EMAIL], /^A link needs --base-url, --issuer, --prefix as the application has them .*, or --app/],
+    [['create', EMAIL, '--base-url', 'https://app.example'], /^A link needs --issuer, --prefix as/],
+    [['link', EMAIL, '--base-url', 'app.example', ...DEFAULTS], /^baseUrl must be/],
+    [['link', EMAIL, '--base-url', 'https://app.example', ...DEFAULTS, '--prefix', 'x'], /^prefix must be/]
   ] as const) {
     const { stderr, ...rest } = await command(args, { LOCAL_AUTH_DB: database, LOCAL_IDP_SECRET: 's'.repeat(32) })
     t.strictSame(rest, { code: 2, stdout: '' }, args.join(' '))
     t.match(stderr, sentence)
     assertSentence(t, stderr)
   }
-  const { code, stderr } = await command(['create', EMAIL, '--base-url', 'https://app.example'], { LOCAL_AUTH_DB: await prepared() })
+  const { code, stderr } = await command(['create', EMAIL, '--base-url', 'https://app.example', ...DEFAULTS], { LOCAL_AUTH_DB: await prepared() })
   t.match([code, stderr], [2, /set LOCAL_IDP_SECRET/])
   t.match(await command(['show', EMAIL], { LOCAL_AUTH_DB: await prepared() }), { code: 1 }, 'and no user was made')
   for (const claim of ['role', 'r:=x']) {

@@ -11,7 +11,7 @@ import { LOCAL_SECRET } from '../helpers/app.js'
 import { setEnv } from '../helpers/environment.js'
 
 const EMAIL = 'ada@example.com'
-const TO = { 'base-url': 'https://app.example' }
+const TO = { 'base-url': 'https://app.example', issuer: 'svc-auth-local', prefix: '/auth' }
 
 /** Runs commands on a database of their own; what they note beside their output is kept apart. */
 function runnerOf (t: Test) {
@@ -48,7 +48,7 @@ t.test('an operator does to a user all that there is to do, and gets back what i
   await run('unblock')
   t.strictSame(await run('sign-out'), { userId })
   t.match(await run('reset-factors'), { userId })
-  t.match(await run('link', EMAIL, TO), { url: /mail-login\?token=/, expiresIn: 600 })
+  t.match(await run('link', EMAIL, TO), { url: /reset-password\?token=/, expiresIn: 1800 })
   t.match(await run('export'), { email: EMAIL, hasPassword: false, factors: [], sessions: [] })
   await t.rejects(run('delete'), { name: 'OptionsError', message: /^delete needs --yes/ })
   t.strictSame(await run('delete', EMAIL, { yes: true }), { userId })

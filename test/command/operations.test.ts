@@ -1,6 +1,6 @@
 /** Each command of docs/operations.md, in its order, on one database beside a running application. */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
@@ -13,7 +13,7 @@ import { Markdown } from '../helpers/markdown.js'
 const EMAIL = 'ada@example.com'
 
 t.test('the commands of the page on operations do what it says', async t => {
-  const folder = t.testdir()
+  const folder = t.testdir({ dist: { 'send-mail.ts': 'export function sendMail () {}' } })
   const file = join(folder, 'users.db')
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
@@ -26,7 +26,10 @@ t.test('the commands of the page on operations do what it says', async t => {
     session: { secret: SESSION_SECRET }
   })
   await app.listen({ port, host: '127.0.0.1' })
-  const lines = (await Markdown.read('docs/operations.md')).blocks('sh').flatMap(code => code.trimEnd().split('\n'))
+  const page = await Markdown.read('docs/operations.md')
+  const [options = ''] = page.blocks('ts')
+  await writeFile(join(folder, 'dist/auth-options.ts'), options.replace('https://app.example', baseUrl))
+  const lines = page.blocks('sh').flatMap(code => code.trimEnd().split('\n'))
   const run = async (line: string): Promise<Ended> => {
     const script = `cd ${folder}; ${line.replace('npx fastify-svc-auth', '"$@"').replace('https://app.example', baseUrl)}`
     return ended(['bash', '-c', script, 'bash', ...COMMAND], { LOCAL_AUTH_DB: file, LOCAL_IDP_SECRET: LOCAL_SECRET })
@@ -39,7 +42,7 @@ t.test('the commands of the page on operations do what it says', async t => {
     },
     grant: async () => { t.match(await user(), { claims: { role: 'admin', teams: ['a', 'b'] } }) },
     withdraw: async () => { t.strictSame((await user())?.claims, { role: 'admin' }) },
-    link: async printed => { t.match(printed, `${baseUrl}/auth/local/mail-login?token=`) },
+    link: async printed => { t.match(printed, `${baseUrl}/auth/local/reset-password?token=`) },
     'reset-factors': async () => { t.match(await user(), { generation: 1 }) },
     'sign-out': async () => { t.match(await user(), { generation: 2 }) },
     block: async () => { t.match(await user(), { blocked: { reason: 'session stolen' } }) },
