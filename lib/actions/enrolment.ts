@@ -143,7 +143,8 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 export async function sendMailCode (auth: AuthContext, { request, outbox }: FactorForm, user: User): Promise<void> {
   outbox.refuseWhenFull()
   const { userId, email } = user
-  if (!await outbox.admits({ kind: 'enrolment', to: String(email), userId })) return outbox.skip('enrolment', 'limit')
+  const delay = await outbox.delayOf({ kind: 'enrolment', to: String(email), userId })
+  if (delay !== null) return outbox.skip('enrolment', 'limit')
   const code = newMailCode()
   await putEntry(request, MAIL_CODE, { code: await sealerOf(auth).seal(code, userId) })
   outbox.code('enrolment', code, user)

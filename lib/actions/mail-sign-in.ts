@@ -20,10 +20,11 @@ import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../session/
 import { useOwner } from '../session/several-cookies.js'
 import { identityOfUser, signIn, signInUser } from '../sign-in/sign-in.js'
 import {
-  DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries
+  DAY_MS, type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries, PENDING_MS, USED_MAIL
 } from '../store/one-time-entries.js'
 import { pathOf } from '../web/act.js'
 import { ACCEPTED, type Form, form } from '../web/form.js'
+import { addressOf } from '../web/limits.js'
 import { email } from '../web/password-forms.js'
 import { accepted, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 import { auditFirstProof, existing, existingOf } from './first-proof.js'
@@ -35,6 +36,8 @@ export interface PendingMailSignIn extends ProvenMailbox {
   readonly code: string
   readonly remember: boolean
   readonly next: string | null
+  /** A keyed digest of the client that asked for the mail, with the address. */
+  readonly asker: string
 }
 
 const MAX_ATTEMPTS = 5
@@ -66,10 +69,14 @@ export const requestMail = form({
   const mailer = needed(auth.mailer, 'sendMail')
   outbox.refuseWhenFull()
   const page = withQuery(auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login'), { next })
+  const asker = ownerOf(auth, 'asker', `${addressOf(request)} ${email}`)
+  const uses = await auth.records.count(asker, USED_MAIL, Date.now() - PENDING_MS)
   // For each address alike, and first: the mail before stays good.
-  if (!await outbox.admits({ kind: 'sign-in', to: email })) {
+  const delay = await outbox.delayOf({ kind: 'sign-in', to: email, uses })
+  if (delay !== null) {
     outbox.skip('sign-in', 'limit')
-    return { ...ACCEPTED, page }
+    const query = delay < Infinity && { query: { retry_at: String(Math.ceil((Date.now() + delay) / 1000)) } }
+    return { ...ACCEPTED, page, ...query }
   }
   const [user, left] = await Promise.all([findByMailbox(auth.accounts, email), attemptsLeft(auth, email)])
   const id = randomUUID()
@@ -82,7 +89,8 @@ export const requestMail = form({
     // Where no code is sent, that of a text that is no code.
     code: digestsOf(auth, id, code ?? randomUUID())[0],
     remember: isChecked(fields.remember),
-    next
+    next,
+    asker
   }
   await putEntry(request, MAIL_SIGN_IN, pending)
 
@@ -135,6 +143,7 @@ export const confirmMail = form({
   // One request of all gets it; an entry that another mail has replaced is not the one found.
   const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
+  if ('code' in pending) await record(auth, USED_MAIL, pending.asker)
   const principal = 'code' in pending
     ? await signInOwner(auth, form, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
@@ -220,21 +229,25 @@ async function signInOwner (
 
 /** Counts a code for its address: no other mail, browser or process resets that. */
 async function countAttempt (auth: AuthContext, email: string): Promise<void> {
-  const entry = { hash: digestOf(randomUUID()), kind: MAIL_ATTEMPTS, owner: ownerOf(auth, email), content: {} }
   // Before they are counted, so that of many at once no more than these pass.
-  await auth.records.put({ ...entry, startedAt: Date.now() }, MOST_KEPT)
+  await record(auth, MAIL_ATTEMPTS, ownerOf(auth, 'attempts', email))
   if (await attemptsLeft(auth, email) < 0) throw new AuthError('rate_limited', { retryAfter: 15 * 60 })
 }
 
 async function attemptsLeft (auth: AuthContext, email: string): Promise<number> {
-  const since = (window: number) => auth.records.count(ownerOf(auth, email), MAIL_ATTEMPTS, Date.now() - window)
+  const owner = ownerOf(auth, 'attempts', email)
+  const since = (window: number) => auth.records.count(owner, MAIL_ATTEMPTS, Date.now() - window)
   const left = await Promise.all(LIMITS.map(async ({ max, window }) => max - await since(window)))
   return Math.min(...left)
 }
 
+async function record ({ records }: AuthContext, kind: string, owner: string): Promise<void> {
+  await records.put({ hash: digestOf(randomUUID()), kind, owner, content: {}, startedAt: Date.now() }, MOST_KEPT)
+}
+
 /** The store does not learn the address. */
-function ownerOf (auth: AuthContext, email: string): string {
-  return digestsOf(auth, 'attempts', email)[0]
+function ownerOf (auth: AuthContext, what: string, text: string): string {
+  return digestsOf(auth, what, text)[0]
 }
 
 function digestsOf ({ mailTokens }: AuthContext, ...parts: [string, string]): [string, ...string[]] {

@@ -16,10 +16,11 @@ export interface Outbox {
   /** Throws `busy` when too many mails wait: for what is of no use without its mail. */
   refuseWhenFull (): void
   /**
-   * Counts a mail that takes the place of an earlier one, and returns whether it may be sent: else
-   * the earlier one must stay good. The mail is not counted when it is sent.
+   * Counts a mail that takes the place of an earlier one, and returns null if it may be sent: it is
+   * not counted then. Else the earlier one must stay good; returns the milliseconds until this
+   * client may ask again, at the earliest; Infinity where others have used up the limit.
    */
-  admits (mail: { kind: 'sign-in' | CodeMailKind, to: string, userId?: string }): Promise<boolean>
+  delayOf (mail: { kind: 'sign-in' | CodeMailKind, to: string, userId?: string, uses?: number }): Promise<number | null>
   /** Sends a link to the address that it brings, or to the user's; to sign in, with a code. */
   link (kind: LinkMailKind, link: MailLink, user: Addressee | null, code?: string | null): void
   /** Sends a code to the address of a user. */

@@ -33,6 +33,7 @@ export function failureOf (texts: Texts, error: AuthError): string {
   return `${sentenceOf(texts, code)} ${filled(texts.common.wait, { time: duration(texts.language, retryAfter) })}`
 }
 
-function duration (language: string, seconds: number): string {
+/** A time to wait in words. */
+export function duration (language: string, seconds: number): string {
   return seconds < 60 ? timeIn(language, seconds, 'second') : timeIn(language, Math.ceil(seconds / 60), 'minute')
 }

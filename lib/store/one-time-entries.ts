@@ -74,6 +74,8 @@ export const CHALLENGE = 'passkey-challenge'
 export const USED_REGISTRATION = 'used-registration'
 /** The kind of a sign-in by mail, for the session that asked for it. */
 export const MAIL_SIGN_IN = 'mail-sign-in'
+/** The kind of the note that such a mail was used, for the client that asked for it. */
+export const USED_MAIL = 'used-mail'
 /** The kind of a sign-in by a link that an operator has made, for any browser. */
 export const OPERATOR_LINK = 'operator-link'
 /** The kind of the record of an attempt at the code of such a mail, for the address. */

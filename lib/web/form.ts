@@ -236,5 +236,5 @@ const DONE: FormAnswer = { status: 204 }
 
 /** For an application that sends no mails. */
 const NO_MAILS: Outbox = {
-  refuseWhenFull () {}, admits: async () => false, link () {}, code () {}, sendTo () {}, notice () {}, skip () {}
+  refuseWhenFull () {}, delayOf: async () => Infinity, link () {}, code () {}, sendTo () {}, notice () {}, skip () {}
 }

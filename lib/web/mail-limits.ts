@@ -8,10 +8,12 @@ export interface CountedMail extends Attempt {
   readonly to: string
   /** The user whose account the mail is about; absent where it is about the address alone. */
   readonly userId?: string
+  /** How many mails of the client to this address were used: each ends the minute that it waits. */
+  readonly uses?: number
 }
 
-/** Counts a mail, and returns whether it may be sent. */
-type MailLimit = (mail: CountedMail) => Promise<boolean>
+/** Counts a mail, and returns the milliseconds until it may be sent; null for now. */
+type MailLimit = (mail: CountedMail) => Promise<number | null>
 
 /**
  * The limits of mailboxes. Each kind of mail has counts of its own, and there is none over all
@@ -30,7 +32,7 @@ export interface MailLimits {
 export const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits | null>> = {
   register: 'owner',
   'reset-password': 'owner',
-  // Counted by Outbox.admits.
+  // Counted by Outbox.delayOf.
   'sign-in': null,
   'verify-email': 'account',
   'change-email': 'account'
@@ -45,6 +47,7 @@ const AN_HOUR_FOR_ALL = { ...AN_HOUR, max: 30 }
 
 const byMailbox = countedBy('mailbox', ({ to }) => to)
 const byUser = countedBy('mails', ({ userId }) => String(userId))
+const byUnusedMail = countedBy('mails', ({ request, to, uses }) => `${addressOf(request)} ${to} ${uses}`)
 const byClientAndMailbox = countedBy('mails', ({ request, to }) => `${addressOf(request)} ${to}`)
 const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}`)
 
@@ -52,11 +55,14 @@ const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}
 export function setUpMailLimits (counter: Counter | null): MailLimits {
   const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
     const count = counter?.(rules)
-    return async mail => count === undefined || await count(mail) === null
+    return async mail => await count?.(mail) ?? null
   }
+  const client = limited(byUnusedMail(A_MINUTE), byClientAndMailbox(AN_HOUR))
+  const everyone = limited(byMailbox(AN_HOUR_FOR_ALL))
   return {
     owner: limited(byMailbox(A_MINUTE), byMailbox(AN_HOUR)),
-    asker: limited(byClientAndMailbox(A_MINUTE), byClientAndMailbox(AN_HOUR), byMailbox(AN_HOUR_FOR_ALL)),
+    // What others have asked for is not told.
+    asker: async mail => await client(mail) ?? (await everyone(mail) === null ? null : Infinity),
     account: limited(byUserAndMailbox(A_MINUTE), byUserAndMailbox(AN_HOUR_FOR_USER), byMailbox(AN_HOUR)),
     notice: limited(byUser(AN_HOUR), byMailbox(AN_HOUR))
   }

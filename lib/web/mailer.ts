@@ -74,7 +74,7 @@ export class Mailer {
       mail: Omit<CountedMail, 'request'>, limit: keyof MailLimits | null, makeMail: () => Promise<Mail>
     ): void => {
       post(mail.kind, async () => {
-        if (limit !== null && !await this.#limits[limit]({ ...mail, request })) return 'limit'
+        if (limit !== null && await this.#limits[limit]({ ...mail, request }) !== null) return 'limit'
         await this.#queue.run(() => this.#send(makeMail), { address, signal: this.#closing.signal })
         return null
       })
@@ -85,7 +85,7 @@ export class Mailer {
         const refusal = this.#queue.refusalFor(address)
         if (refusal !== null) throw refusal
       },
-      admits: async mail => this.#limits[mail.kind === 'sign-in' ? 'asker' : 'notice']({ ...mail, request }),
+      delayOf: async mail => this.#limits[mail.kind === 'sign-in' ? 'asker' : 'notice']({ ...mail, request }),
       link: (kind, link, user, code = null) => {
         const { userId, email, to } = link
         const recipient = recipientOf(to ?? email, user)

@@ -89,6 +89,27 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       t.match(await mailsInTheEnd(start_), { length: 3 })
     })
 
+    t.test('the next mail is sent within the minute when the last one was used, five an hour all the same', async t => {
+      const start_ = await start(t, { store: await createStore(t) }, { mails: {}, signInByMail: { anyBrowser: true } })
+      const { app, mails } = start_
+      const email = `${randomUUID()}@example.com`
+      const phone = { remoteAddress: '198.51.100.7' }
+      for (const by of ['code', 'token', 'token', 'code', 'code'] as const) {
+        const browser = new Browser(app)
+        const { [by]: value } = await mailFor(browser, start_, email)
+        const dropped = await new Browser(app).submit(ASK, { email })
+        t.match(dropped.headers.location, /retry_at=/, 'one that was not used holds the next back')
+        const answer = by === 'token'
+          ? await new Browser(app).send({ method: 'POST', url: CONFIRM, payload: { token: value }, ...phone })
+          : await browser.post(CONFIRM, { code: value })
+        t.equal(answer.statusCode, 200)
+        await browser.post('/auth/logout')
+      }
+      t.match((await new Browser(app).submit(ASK, { email })).headers.location, /retry_at=/)
+      await app.close()
+      t.equal(mails.all.length, 5)
+    })
+
     t.test('two sign-ins of a new address at once end as one user', async t => {
       const start_ = await start(t, { store: await createStore(t) })
       const { app } = start_
@@ -435,7 +456,7 @@ t.test('who asks again within a minute gets no other mail, and the last one stay
     const mail = await mailFor(browser, start_, email)
     const again = await browser.submit(ASK, { email, next: '/orders' })
 
-    t.equal(again.headers.location, '/auth/local/mail-login?next=%2Forders')
+    t.match(again.headers.location, /^\/auth\/local\/mail-login\?next=%2Forders&retry_at=\d+$/)
     t.equal((await browser.post(CONFIRM, { [by]: mail[by] })).statusCode, 200)
   }
   advanceClock(t, MINUTE_MS + 1)
@@ -443,6 +464,61 @@ t.test('who asks again within a minute gets no other mail, and the last one stay
   await browser.post(ASK, { email: 'grace@example.com' })
   t.equal((await browser.post(CONFIRM, { token: last.token })).json().code, 'invalid_state', 'another address')
   t.equal(mails.all.length, 4)
+})
+
+t.test('attack 62: the page says when the next mail may be asked for, by what this client has asked for alone', async t => {
+  for (const registration of [false, {}] as const) {
+    const start_ = await start(t, { pages: new Pages({ name: 'Shop' }) }, { mails: {}, registration })
+    const { app } = start_
+    await app.auth.createUser({ email: ADA.email, emailVerified: true })
+    const now = Math.ceil(Date.now() / 1000) * 1000
+    t.intercept(Date, 'now', { value: () => now, writable: true, configurable: true })
+    const [known, unknown, grace] = [ADA.email, 'nobody@example.com', 'grace@example.com']
+    /** What a browser is shown that asks, whose address another client has asked for meanwhile or not. */
+    const shownTo = async (browser: Browser, email: string, language = 'en'): Promise<string> => {
+      const { headers: { location = '' } } = await browser.submit(ASK, { email })
+      const { statusCode, body } = await browser.get(location, { accept: 'text/html', 'accept-language': language })
+      t.equal(statusCode, 200, location)
+      return body.replaceAll(email, known).replaceAll(/[\w-]{36,}/g, '')
+    }
+    const told = /You can ask for another e-mail in (\d+ \w+) at the earliest\./
+    const timeIn = (page: string): string | undefined => told.exec(page)?.[1]
+    const [ofKnown, ofUnknown] = [new Browser(app), new Browser(app)]
+    t.notMatch(await shownTo(ofKnown, known), told, 'a mail that is sent needs no wait')
+    await shownTo(ofUnknown, unknown)
+    for (const email of [unknown, grace]) {
+      await app.inject({ method: 'POST', url: ASK, remoteAddress: '198.51.100.7', payload: { email } })
+    }
+
+    advanceClock(t, 20_000)
+    const page = await shownTo(ofKnown, known)
+    t.equal(timeIn(page), '40 seconds')
+    t.equal(page, await shownTo(ofUnknown, unknown))
+    t.notMatch(await shownTo(new Browser(app), grace), told, 'what another client asks for is not told')
+    t.match(await shownTo(ofKnown, known, 'de'), 'Eine weitere E-Mail können Sie frühestens in 40 Sekunden anfordern.')
+    const third = new Browser(app)
+    t.equal(timeIn(await shownTo(third, unknown)), '40 seconds', 'also in a browser that has no code to type')
+    const { headers: { location = '' } } = await third.submit(ASK, { email: unknown })
+    advanceClock(t, 50_000)
+    t.equal((await third.get(location)).statusCode, 302, 'a page that is opened later does not say it')
+    for (const value of ['0', 'x', '9'.repeat(12)]) t.notMatch((await ofKnown.get(`${ASK}?retry_at=${value}`)).body, told)
+
+    for (let asked = 0; asked < 4; asked++) {
+      await shownTo(ofKnown, known)
+      advanceClock(t, MINUTE_MS + 1)
+    }
+    t.match(timeIn(await shownTo(ofKnown, known)), /^5\d minutes$/, 'the five of an hour')
+    await app.close()
+  }
+})
+
+t.test('attack 62: a limit that other clients have used up is not told', async t => {
+  const start_ = await start(t, { pages: new Pages({ name: 'Shop' }) }, { mails: {} })
+  const { app, browser } = start_
+  const payload = { email: ADA.email }
+  for (let i = 0; i < 30; i++) await app.inject({ method: 'POST', url: ASK, remoteAddress: `203.0.113.${i}`, payload })
+  t.equal((await browser.submit(ASK, payload)).headers.location, ASK)
+  t.equal((await mailsInTheEnd(start_)).length, 30)
 })
 
 for (const registration of [false, {}] as const) {

@@ -1,5 +1,6 @@
 import { hasMailSignIn } from '../../context.js'
 import { ANY_ORIGIN, withError, withParameter } from '../../http/redirects.js'
+import { duration } from '../../pages/failure.js'
 import { action, codeField, form } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
 import { filled } from '../../pages/texts.js'
@@ -20,7 +21,8 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   const { request, reply, next, failure, texts } = view
   const { titles, mail, factors, confirm } = texts
   const { pages } = auth
-  const token = failure === null ? new URL(request.url, ANY_ORIGIN).searchParams.get('token') : null
+  const query = new URL(request.url, ANY_ORIGIN).searchParams
+  const token = failure === null ? query.get('token') : null
   const customPage = auth.mailPages?.mailLogin ?? null
   if (customPage !== null) {
     return redirected(reply, token === null ? customPage : withParameter(customPage, 'token', token))
@@ -46,7 +48,10 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   }
 
   const pending = await findEntry<PendingMailSignIn>(request, MAIL_SIGN_IN)
+  const wait = Math.ceil(Number(query.get('retry_at')) - Date.now() / 1000)
+  const held = wait > 0 && wait <= 3600 && html`<p>${filled(mail.wait, { time: duration(texts.language, wait) })}</p>`
   if (pending === null) {
+    if (held) return { title, content: [held, waysOn(auth, request, texts)] }
     // The sign-in has expired, or another tab has finished it.
     const login = pages.loginWith(request, next)
     return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
@@ -58,6 +63,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   return {
     title,
     content: [
+      held,
       html`<p>${filled(mail.codeText, { email })}</p>`,
       form({
         action: path,

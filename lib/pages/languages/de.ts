@@ -144,7 +144,8 @@ export const de: Texts = {
       'den Link in diesem Browser, oder geben Sie den Code aus der E-Mail ein.',
     elsewhere: 'Dieser Link meldet Sie nur in dem Browser an, in dem Sie ihn angefordert haben. Geben Sie dort den ' +
       'Code aus der E-Mail ein.',
-    again: 'Neue E-Mail senden'
+    again: 'Neue E-Mail senden',
+    wait: 'Eine weitere E-Mail können Sie frühestens in {time} anfordern.'
   },
   links: {
     resetText: 'Sie werden auf allen Geräten abgemeldet. Melden Sie sich danach mit dem neuen Passwort an.',

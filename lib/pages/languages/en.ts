@@ -141,7 +141,8 @@ export const english = {
       'the code from it.',
     elsewhere: 'This link signs you in only in the browser where you asked for it. Enter the code from the e-mail ' +
       'there.',
-    again: 'Send another e-mail'
+    again: 'Send another e-mail',
+    wait: 'You can ask for another e-mail in {time} at the earliest.'
   },
   links: {
     resetText: 'You’ll be signed out on all devices. Then sign in with the new password.',

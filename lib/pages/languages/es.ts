@@ -142,7 +142,8 @@ export const es: Texts = {
       'navegador o introduzca el código que contiene.',
     elsewhere: 'Este enlace solo inicia sesión en el navegador en el que lo pidió. Introduzca allí el código del ' +
       'correo.',
-    again: 'Enviar otro correo'
+    again: 'Enviar otro correo',
+    wait: 'Podrá pedir otro correo como pronto dentro de {time}.'
   },
   links: {
     resetText: 'Se cerrará tu sesión en todos los dispositivos. Después, inicia sesión con la contraseña nueva.',

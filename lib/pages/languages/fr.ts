@@ -144,7 +144,8 @@ export const fr: Texts = {
       'dans ce navigateur ou saisissez le code qu’il contient.',
     elsewhere: 'Ce lien ne vous connecte que dans le navigateur où vous l’avez demandé. Saisissez-y le code reçu par ' +
       'e-mail.',
-    again: 'Envoyer un autre e-mail'
+    again: 'Envoyer un autre e-mail',
+    wait: 'Vous pourrez demander un autre e-mail au plus tôt dans {time}.'
   },
   links: {
     resetText: 'Vos sessions seront fermées sur tous vos appareils. Connectez-vous ensuite avec le nouveau mot ' +
