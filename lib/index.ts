@@ -10,38 +10,64 @@
  */
 export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions } from './options.js'
-export type { SessionOptions } from './session/session-options.js'
-export type { RateLimitOptions } from './rate-limits.js'
-export type { Auth } from './app-auth/auth.js'
-export type { AuditEvent, AuditEvents } from './audit.js'
+export type { RememberOptions, SessionCookieOptions, SessionOptions } from './session/session-options.js'
+export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
+export type { Auth, SignInOptions } from './app-auth/auth.js'
+export type { AuditEvent, AuditEvents, AuditOrigin, AuditedProvider, AuditedUser } from './audit.js'
+export type { AuthenticationContext } from './authentication.js'
+export type { AuthChannel, AuthEvents } from './channel.js'
 export {
-  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linksOf, statusOf,
-  userOf
+  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Factor, type Link,
+  type Subject, type User, isBlocked, linksOf, statusOf, userOf
 } from './accounts/account.js'
 export { Accounts } from './accounts/accounts.js'
 export type {
   AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
 } from './accounts/auth-store.js'
-export type { NewUser } from './accounts/identities.js'
+export type { UserChange, UserUpdate } from './accounts/changes.js'
+export type { ConfirmedEmail, MailTokenClaims, NewPassword } from './accounts/credentials.js'
+export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
+export type { UnprovenMethods } from './accounts/first-proof.js'
+export type {
+  CanSignIn, EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn
+} from './accounts/identities.js'
+export type { MailSignIn, ProvenMailbox } from './accounts/mail-sign-in.js'
+export type { SignInChange } from './accounts/sign-in.js'
 export { Authorization } from './app-auth/authorization.js'
-export type { Cause, UserPage } from './app-auth/users.js'
-export type { Deletion, Linking, ProviderIdentity, SignIn } from './hooks.js'
+export type {
+  BlockOptions, Cause, KeptSession, UserFilter, UserList, UserPage, UserToCreate
+} from './app-auth/users.js'
+export type {
+  Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
+} from './hooks.js'
 export type { UserFactor } from './factors/factor-list.js'
-export type { OpenedMailToken } from './mails/mail-links.js'
+export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './mails/mail-links.js'
 export type { UserSession } from './sign-in/user-sessions.js'
-export type { Guard } from './app-auth/guards.js'
-export type { AuthorizationClaims, Claims, IdentityClaims } from './claims.js'
+export type {
+  AnyReply, AnyRequest, BearerUse, Bivariant, Guard, RecentProof, RequiredClaims
+} from './app-auth/guards.js'
+export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'
-export { LocalIdentityProvider, type LocalIdentityProviderOptions } from './local-identity-provider.js'
-export type { Mail, SendMail } from './mails/mail.js'
+export type { SignInUrlOptions } from './http/signed-requests.js'
+export {
+  type AccountRoutes, LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
+} from './local-identity-provider.js'
+export type {
+  LinkMailKind, Mail, MailChoices, MailMembers, MailOrigin, MailPages, NoticeMailKind, SendMail
+} from './mails/mail.js'
+export type { Argon2Options } from './passwords/argon2-cost.js'
+export type { Caller } from './passwords/fair-queue.js'
 export type { PasswordVerdict } from './passwords/hashing.js'
-export type { PasswordCheck } from './passwords/password-rules.js'
-export type { TokenClaims } from './tokens/token-claims.js'
+export type { PasswordCheck, PasswordContext, PasswordRules } from './passwords/password-rules.js'
+export type { ResourceMetadata } from './tokens/resource-metadata.js'
+export type { TokenClaims, TokenUse } from './tokens/token-claims.js'
+export type { ExtraClaims } from './tokens/token-issuer.js'
+export type { Jwk, PublicJwk } from './tokens/token-keys.js'
 export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
 export type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, ExternalProvider, Identity,
-  ProviderOptions, ProviderTokens, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
+  ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity
 } from './providers/provider.js'
 export { AppleProvider, type AppleProviderOptions } from './providers/apple.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
@@ -53,12 +79,16 @@ export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/mi
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
 export { type OpenapiComponents, openapiComponents } from './web/openapi.js'
+export type * from './schema/extras.js'
+export type * from './schema/sessions.js'
 export type { AuthenticationState, Principal } from './session/record.js'
-export type { AttemptCounter } from './store/attempts.js'
+export type { Attempt, AttemptCounter, ExceededLimit } from './store/attempts.js'
 export { MemoryAuthStore } from './store/memory.js'
 export type { StoreCapabilities } from './store/capabilities.js'
-export type { OneTimeEntries } from './store/one-time-entries.js'
-export type { Revocations } from './store/revocations.js'
-export type { StoredSessions } from './store/sessions.js'
+export type { EntryKey, OneTimeEntries, OneTimeEntry } from './store/one-time-entries.js'
+export type { RevocationListener, Revocations } from './store/revocations.js'
+export type {
+  EndedSession, FoundSession, ListedSession, NewSession, SessionChange, SessionUser, StoredSessions
+} from './store/sessions.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
 export type { SqlEngine } from './store/sql-engine.js'

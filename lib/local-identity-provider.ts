@@ -1,5 +1,4 @@
 import { inspect } from 'node:util'
-import type { Complete } from './base/defaults.js'
 import { isText } from './claims.js'
 import { OptionsError } from './errors.js'
 import {
@@ -130,7 +129,7 @@ export class LocalIdentityProvider {
   /** Default lifetime of a token in seconds. */
   readonly ttl: number
   /** The claims that the registration form may set; null with `registration: false`. */
-  readonly registration: Complete<RegistrationPolicy> | null
+  readonly registration: { [Name in keyof RegistrationPolicy]-?: NonNullable<RegistrationPolicy[Name]> } | null
   /** Whether users sign in by a password. */
   readonly hasPasswords: boolean
   /** How users sign in by mail; null where they do not. */

@@ -1,7 +1,5 @@
 import type { RegisterOptions } from 'fastify'
 import { OptionsError } from './errors.js'
-import type { Passkeys } from './factors/passkeys.js'
-import type { SecondFactor } from './factors/second-factor.js'
 import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './http/signed-requests.js'
 import { RedirectPages } from './http/redirect-pages.js'
@@ -13,7 +11,10 @@ import {
   type Check, type Checked, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
   matching, mustBe, optional
 } from './option-checks.js'
-import type { Pages } from './pages/pages.js'
+// The entry points: declarations of an application name types by a file that they import.
+import type { Pages } from './pages.js'
+import type { Passkeys } from './passkeys.js'
+import type { SecondFactor } from './second-factor.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, checkedRateLimit } from './rate-limits.js'

@@ -6,6 +6,7 @@
 import { english } from './pages/languages/en.js'
 import type { Texts } from './pages/texts.js'
 
+export type { PageLink } from './pages/page-layout.js'
 export { Pages, type PagesOptions } from './pages/pages.js'
 export type { Texts } from './pages/texts.js'
 export { de } from './pages/languages/de.js'

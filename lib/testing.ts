@@ -7,9 +7,12 @@
  */
 import { refuseProduction } from './testing/production.js'
 
-export { type SignedInHeaders, type SignedInUser, signedIn } from './testing/signed-in.js'
-export { type TestProvider, startProvider } from './testing/provider.js'
-export { type Mailbox, mailbox } from './testing/mailbox.js'
+export { type SignedInHeaders, type SignedInUser, type TestedApp, signedIn } from './testing/signed-in.js'
+export {
+  type ProviderFault, type ProviderSettings, type ProviderSignIn, type ProviderSignInOptions, type ProviderUser,
+  type TestProvider, type TestProviderOptions, startProvider
+} from './testing/provider.js'
+export { type MailOf, type Mailbox, type NextMailOptions, mailbox } from './testing/mailbox.js'
 export { totp } from './testing/totp.js'
 export { authStoreContract } from './testing/store-contract.js'
 

@@ -48,7 +48,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   plugin: [...USERS, 'options', 'actions', 'app-auth', 'web', 'pages', ...PARTS],
   command: ['options', 'app-auth', ...PARTS],
   testing: ['web', 'app-auth', ...PARTS],
-  index: [...USERS, 'plugin', 'options', 'app-auth', 'web', ...PARTS]
+  // An application names what the columns of the tables hold.
+  index: [...USERS, 'plugin', 'options', 'app-auth', 'web', 'schema', ...PARTS]
 }
 
 /** Files that are rooms by themselves; the other files directly in `lib/` are the ground. */

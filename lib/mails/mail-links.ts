@@ -66,7 +66,8 @@ export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<M
   return Number(await entries?.count(digestOf(userId), USED_REGISTRATION, 0)) > 0
 }
 
-interface UsableMailToken {
+/** A link that can be used. */
+export interface UsableMailToken {
   valid: true
   kind: LinkMailKind
   /** The address that the link is about: the new one for `change-email`. */
@@ -74,7 +75,8 @@ interface UsableMailToken {
   expiresAt: Date
 }
 
-interface UnusableMailToken {
+/** A link that cannot be used. */
+export interface UnusableMailToken {
   valid: false
   /** What the link was for; null for `invalid`. */
   kind: LinkMailKind | null

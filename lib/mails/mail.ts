@@ -17,7 +17,8 @@ export interface MailOrigin {
   language: string | null
 }
 
-interface MailOf<Kind extends string, Link extends string | null, Code extends string | null> {
+/** The members of a mail. */
+export interface MailMembers<Kind extends string, Link extends string | null, Code extends string | null> {
   kind: Kind
   /** The recipient, in canonical form. */
   to: string
@@ -43,20 +44,20 @@ interface MailOf<Kind extends string, Link extends string | null, Code extends s
  * it. `reset-password`: choose a new password. `change-email`: confirm the new address of an
  * account.
  */
-export type LinkMail = MailOf<Exclude<LinkMailKind, 'sign-in'>, string, null>
+export type LinkMail = MailMembers<Exclude<LinkMailKind, 'sign-in'>, string, null>
 
 /**
  * A mail by which its reader signs in: by the link in the browser that asked for it, or by the
  * code, which they type there. The code is null after too many attempts at codes for the address;
  * the user is null for an address without an account, which the sign-in registers.
  */
-export type SignInMail = MailOf<'sign-in', string, string | null>
+export type SignInMail = MailMembers<'sign-in', string, string | null>
 
 /**
  * A mail with a code that its reader types. `enrolment`: for a first factor, in a sign-in that
  * waits for it; in place of lost passkeys.
  */
-export type CodeMail = MailOf<CodeMailKind, null, string>
+export type CodeMail = MailMembers<CodeMailKind, null, string>
 
 /**
  * A mail without a link that acts. `exists`: a registration with the address of an account.
@@ -67,7 +68,7 @@ export type CodeMail = MailOf<CodeMailKind, null, string>
  * old one, `email-disputed` when the user has to confirm the address because a provider no longer
  * vouches for it, `too-many-codes` when another person has got as far as the second factor.
  */
-export type NoticeMail = MailOf<NoticeMailKind, null, null>
+export type NoticeMail = MailMembers<NoticeMailKind, null, null>
 
 /** A mail to send. */
 export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail

@@ -12,6 +12,10 @@ import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { FactorKind, UserExtras } from './extras.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
+export type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+export type * from './extras.js'
+export type * from './sessions.js'
+
 /** The user accounts. */
 export const users = pgTable('svc_auth_users', {
   userId: uuid('user_id').primaryKey(),

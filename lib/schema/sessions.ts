@@ -1,4 +1,6 @@
-import type { ReplacedSession, Proof } from '../authentication.js'
+import type { AuthenticationMethod, Proof, ReplacedSession } from '../authentication.js'
+
+export type { AuthenticationMethod, Proof, ReplacedSession }
 
 /** The column `proofs` of `svc_auth_sessions`: how and when the user authenticated. */
 export interface SessionProofs {

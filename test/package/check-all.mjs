@@ -5,6 +5,7 @@
 import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { ofSchemas, writeExports } from './declarations.mjs'
 import { OTHER_VERSIONS, installNode } from '../node-versions.mjs'
 import { ROOT, run, withProject } from './project.mjs'
 
@@ -28,10 +29,13 @@ await withProject(async project => {
     await runEverywhere(['peers.mjs', ...peers], project.path('.'))
   }
 
-  await project.install('@types/node')
+  await project.install('@types/node', '@types/better-sqlite3')
+  await writeExports(project, 'members', name => !ofSchemas(name))
+  await writeExports(project, 'schemas', ofSchemas)
   for (const version of TYPESCRIPTS) {
     await project.run('npm', ['install', '--no-audit', '--no-fund', '--no-save', `typescript@${version}`])
     await project.compile('.')
+    for (const folder of ['schemas', 'isolated']) await project.compile(folder, { passOver: ['node_modules/drizzle-orm/'] })
     console.log(`compiled by TypeScript ${(await project.run('tsc', ['--version'])).trim()}`)
   }
   for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) await runEverywhere([app], project.path('.'))

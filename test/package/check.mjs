@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { checkCommand } from './command.mjs'
+import { ofSchemas, writeExports } from './declarations.mjs'
 import { copyExamples, runExamples } from './examples.mjs'
 import { checkOwnMigrations, checkSharedMigrations, postgresDatabase, sqliteDatabase } from './migrations.mjs'
 import { withDatabases } from './postgres.mjs'
@@ -46,6 +47,7 @@ await withProject(async project => {
   await run('attw', [project.tarball, '--profile', 'node16', '--ignore-rules', 'cjs-resolves-to-esm'], { cwd: ROOT })
 
   await project.install('fastify-svc-auth', 'fastify', 'typescript', '@types/node', 'better-sqlite3')
+  await writeExports(project, 'members', name => !ofSchemas(name))
   await project.compile('.')
   assert(!existsSync(project.path('node_modules', 'drizzle-orm')), 'the store has its own copy of Drizzle')
   for (const app of ['app.js', 'app.cjs', 'typed.cjs', 'notes.test.js']) console.log((await project.run('node', [app])).trim())
@@ -56,6 +58,8 @@ await withProject(async project => {
   console.log((await project.run('node', ['schemas.cjs'])).trim())
   // Many declarations of drizzle-orm are for databases that are not installed here, or do not compile at all.
   await project.compile('migrations', { passOver: ['node_modules/drizzle-orm/'] })
+  await writeExports(project, 'schemas', ofSchemas)
+  for (const folder of ['schemas', 'isolated']) await project.compile(folder, { passOver: ['node_modules/drizzle-orm/'] })
   await copyExamples(project)
   await project.compile('examples', { passOver: ['node_modules/drizzle-orm/'] })
   await checkSharedMigrations(project, sqliteDatabase(project.path('shared.db')))
