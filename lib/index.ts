@@ -27,7 +27,7 @@ export type {
 export type { UserChange, UserUpdate } from './accounts/changes.js'
 export type { ConfirmedEmail, MailTokenClaims, NewPassword } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
-export type { UnprovenMethods } from './accounts/first-proof.js'
+export type { UnprovenMethod, UnprovenMethods } from './accounts/first-proof.js'
 export type {
   CanSignIn, EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn
 } from './accounts/identities.js'

@@ -8,12 +8,20 @@ import { withFactors } from './factors.js'
 
 /** What an account has from before an address of it was proven; no text of who made it. */
 export interface UnprovenMethods {
-  /** `provider`: that of a link, whose date is not kept. */
-  readonly methods: ReadonlyArray<{
-    kind: 'password' | 'provider' | FactorKind, provider: string | null, createdAt: Date | null
-  }>
+  /** What it can sign in by, or ask for. */
+  readonly methods: readonly UnprovenMethod[]
   /** Stands for this list, so that what is added later is not kept; empty for an empty one. */
   readonly keep: string
+}
+
+/** A sign-in method from before the proof. */
+export interface UnprovenMethod {
+  /** What it is; `provider` for the link of an external one. */
+  readonly kind: 'password' | 'provider' | FactorKind
+  /** The provider of a link; null for a factor. */
+  readonly provider: string | null
+  /** When a factor was added; null for a link, whose date is not kept. */
+  readonly createdAt: Date | null
 }
 
 /** Returns what the first proof removes from an account; null where there was one before. */

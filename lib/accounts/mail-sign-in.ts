@@ -16,6 +16,7 @@ export interface ProvenMailbox {
 export interface MailSignIn {
   /** The user as they are now. */
   readonly user: User
+  /** Their links as they are now. */
   readonly links: readonly Link[]
   /** `first-proof`: of any address of the account; `held`: nothing was written. */
   readonly as: 'known' | 'new' | 'first-proof' | 'held'

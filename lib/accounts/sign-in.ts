@@ -9,6 +9,7 @@ import {
 
 /** What a sign-in writes when it is complete. */
 export interface SignInChange {
+  /** The identity that signs in. */
   identity: LinkedIdentity
   /**
    * What a first factor has found: a sign-in by a link of the user, which `moves` the e-mail of the

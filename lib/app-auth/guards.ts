@@ -32,9 +32,15 @@ export type AnyReply = FastifyReply<RouteGenericInterface, RawServerBase>
  */
 export type Guard = Bivariant<(request: AnyRequest, reply: AnyReply) => Promise<void>>
 
-/** A function with bivariant parameters, as TypeScript has them for methods only. */
-export type Bivariant<F extends (...args: never[]) => unknown> =
-  { method (...args: Parameters<F>): ReturnType<F> }['method']
+/**
+ * A function with bivariant parameters, as TypeScript has them for methods only.
+ *
+ * @typeParam F the function
+ */
+export type Bivariant<F extends (...args: never[]) => unknown> = {
+  /** Stands for the function. */
+  method (...args: Parameters<F>): ReturnType<F>
+}['method']
 
 /**
  * The claims that a guard requires; where a claim is an array, one of its members. Once the

@@ -68,15 +68,19 @@ export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<M
 
 /** A link that can be used. */
 export interface UsableMailToken {
+  /** It can be used. */
   valid: true
+  /** What the link is for. */
   kind: LinkMailKind
   /** The address that the link is about: the new one for `change-email`. */
   email: string
+  /** When it stops working. */
   expiresAt: Date
 }
 
 /** A link that cannot be used. */
 export interface UnusableMailToken {
+  /** It cannot be used. */
   valid: false
   /** What the link was for; null for `invalid`. */
   kind: LinkMailKind | null

@@ -19,6 +19,7 @@ export interface MailOrigin {
 
 /** The members of a mail. */
 export interface MailMembers<Kind extends string, Link extends string | null, Code extends string | null> {
+  /** What the mail is for. */
   kind: Kind
   /** The recipient, in canonical form. */
   to: string
@@ -73,6 +74,7 @@ export type NoticeMail = MailMembers<NoticeMailKind, null, null>
 /** A mail to send. */
 export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail
 
+/** What the link of a mail is for. */
 export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email' | 'sign-in'
 
 /** The seconds that the link of a mail lives. */
@@ -95,6 +97,7 @@ export type AccountNotice =
   'identity-linked' | 'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
   'too-many-codes' | 'passkey-cloned'
 
+/** What a mail without a link tells. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'
 
 /**

@@ -36,8 +36,9 @@ export interface UserExtras {
     /** A note of the application. */
     reason?: string
   }
-  /** The name and the domain of the e-mail, as they are searched: see {@link withSearchKeys}. */
+  /** The name as it is searched: in lower case, without marks. */
   name_key?: string
+  /** The domain of the e-mail as it is searched. */
   email_domain?: string
   /** The application has set the name: sign-ins leave it alone. */
   name_set?: true

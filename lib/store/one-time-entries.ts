@@ -16,6 +16,7 @@ export interface OneTimeEntry {
   startedAt: number
 }
 
+/** What an entry is found by. */
 export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 
 /**

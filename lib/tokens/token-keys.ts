@@ -12,13 +12,21 @@ import type { Secrets } from '../secrets.js'
  * is by default the thumbprint (RFC 7638).
  */
 export interface Jwk {
+  /** The key type. */
   kty?: string | undefined
+  /** The curve. */
   crv?: string | undefined
+  /** The public part: its x coordinate, or the whole key. */
   x?: string | undefined
+  /** The y coordinate; of `EC` keys. */
   y?: string | undefined
+  /** The private part. */
   d?: string | undefined
+  /** The algorithm. */
   alg?: string | undefined
+  /** What the key is for. */
   use?: string | undefined
+  /** The id of the key. */
   kid?: string | undefined
   /**
    * Of a private key: when it begins to sign, such as `2026-12-01T00:00:00Z`; default at once. It
@@ -29,7 +37,9 @@ export interface Jwk {
 
 /** A published public key, without any private member. */
 export interface PublicJwk extends Readonly<Complete<Pick<Jwk, 'kty' | 'crv' | 'x' | 'alg' | 'kid'>>> {
+  /** The y coordinate; of `EC` keys. */
   readonly y?: string
+  /** It verifies signatures. */
   readonly use: 'sig'
 }
 
