@@ -137,12 +137,12 @@ t.test('an ending whose row could not be read when it was notified is heard in t
   const hasLookedUp = async (): Promise<boolean> => (await query(url, `
     select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
     and query like '%jsonb_array_elements_text%' and query_start > '${String(now)}' and state = 'idle'`)).length > 0
-  await query(url, 'alter table svc_auth_revocations rename to hidden')
-  await query(url, `insert into hidden values ('${id}', '${userId}', extract(epoch from clock_timestamp()) * 1000)`)
+  await query(url, 'alter table svc_auth_revocations rename column user_id to hidden')
+  await query(url, `insert into svc_auth_revocations values ('${id}', '${userId}', extract(epoch from clock_timestamp()) * 1000)`)
 
   await query(url, `select pg_notify('svc_auth_revocations', '${id}')`)
   t.ok(await isSoon(hasLookedUp))
-  await query(url, 'alter table hidden rename to svc_auth_revocations')
+  await query(url, 'alter table svc_auth_revocations rename column hidden to user_id')
   t.equal(await endListening(url), 1)
 
   await ear.hears(userId)

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import type postgres from 'postgres'
 import { withTimeout } from '../../base/with-timeout.js'
 import { isOfEachHost } from './failures.js'
@@ -5,6 +6,9 @@ import { type ConnectionOptions, HostConnection, type Hosts } from './host-conne
 
 /** A router may have forgotten a connection that was not used for so long. */
 const IDLE_MS = 15_000
+
+/** The longest time of a connection, which keeps the settings and rights of when it was opened. */
+const LIFETIME_MS = 3_600_000
 
 /** How long the server may take to answer on such a connection. */
 const PROBE_MS = 1000
@@ -29,6 +33,9 @@ export class Connection {
   readonly #hosts: Hosts
   #found: HostConnection | undefined
   #latest: HostConnection | undefined
+  readonly #openedAt = Date.now()
+  // Processes that started together do not connect together again.
+  readonly #lifetime = randomInt(LIFETIME_MS / 2, LIFETIME_MS)
   #usedAt = 0
   #isOver = false
 
@@ -43,6 +50,14 @@ export class Connection {
     const result = await this.#found.run(statement)
     this.#usedAt = Date.now()
     return result
+  }
+
+  get age (): number {
+    return Date.now() - this.#openedAt
+  }
+
+  get isOld (): boolean {
+    return this.age >= this.#lifetime
   }
 
   /** Whether a connection that was used still works; one that was idle for long is probed. */

@@ -49,8 +49,10 @@ export class PostgresDatabase implements SqlDatabase {
   readonly #options: PostgresDatabaseOptions
   readonly #part: TablePart
   readonly #tables: Once<void>
-  /** For all parts: the applied migrations, the parts that are made, and what makes them again. */
-  readonly #shared: { applied: Once<string[]>, made: Set<TablePart>, again: Once<void> }
+  /** For all parts: what was found, what is made, in which schema, and what makes it again. */
+  readonly #shared: {
+    found: ReturnType<typeof firstLook>, made: Set<TablePart>, schema: string | null, again: Once<void>
+  }
 
   /** @param former the database whose tables are made before a further part */
   constructor (
@@ -59,16 +61,18 @@ export class PostgresDatabase implements SqlDatabase {
     this.db = db
     this.#options = options
     this.#part = part
-    const applied = () => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres')
-    this.#shared = former === undefined
-      ? { applied: new Once(applied), made: new Set(), again: new Once(() => this.#makeAgain()) }
+    const shared = this.#shared = former === undefined
+      ? { found: firstLook(db), made: new Set(), schema: null, again: new Once(() => this.#makeAgain()) }
       : former.#shared
-    const { applied: migrations, made } = this.#shared
     this.#tables = new Once(async () => {
       if (former !== undefined) await former.#tables.done()
-      if (options.createTables && lacksTables(part, await migrations.done())) await this.#migrate(part)
+      if (options.createTables) {
+        const { names, schema } = await shared.found.done()
+        if (lacksTables(part, names)) await this.#migrate(part)
+        shared.schema = schema
+      }
       options.ready?.()
-      made.add(part)
+      shared.made.add(part)
     })
   }
 
@@ -103,7 +107,7 @@ export class PostgresDatabase implements SqlDatabase {
   /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
   async #migrate (part: TablePart): Promise<void> {
     const { migrate = (migration: string) => this.db.execute(sql.raw(migration)) } = this.#options
-    await withRetry(() => migrate(migration(part)))
+    await withRetry(() => migrate(migration(part, this.#shared.schema)))
   }
 
   /** Makes dropped tables again, and anew when later statements miss one. */
@@ -165,6 +169,9 @@ export class PostgresDatabase implements SqlDatabase {
     }
   }
 }
+
+const firstLook = (db: PostgresDrizzle) =>
+  new Once(() => withTimeout(TIMEOUT_MS, withRetry(() => appliedMigrations(db)), 'Postgres'))
 
 /**
  * Runs a statement again that a concurrent one got ahead of: the server has answered with an error,

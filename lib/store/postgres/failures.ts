@@ -8,6 +8,10 @@ const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
 const UNDEFINED_TABLE = '42P01'
+const UNDEFINED_SCHEMA = '3F000'
+const READ_ONLY = '25006'
+const NO_RIGHT = '42501'
+const TOO_MANY_CONNECTIONS = '53300'
 
 const UNKNOWN_AUTHORITY =
   "name the file of the authority's certificate in the URL: sslmode=verify-full&sslrootcert=ca.pem"
@@ -34,14 +38,14 @@ const ADVICE: Record<string, string> = {
   42704: 'correct this setting in the URL',
   '3D000': 'create the database first: createdb',
   [UNDEFINED_TABLE]: 'run the migrations that make the tables, or leave createTables at true',
-  '3F000': 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
+  [UNDEFINED_SCHEMA]: 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
     'createTables: false takes the tables that are found',
-  25006: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
-    'target_session_attrs=read-write chooses it',
-  42501: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
+  [READ_ONLY]: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
+    'target_session_attrs=read-write chooses it; on a primary, set default_transaction_read_only = off',
+  [NO_RIGHT]: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53100: 'make room on the disk of the server',
-  53300: 'lower the sizes of the connection pools or raise max_connections'
+  [TOO_MANY_CONNECTIONS]: 'lower the sizes of the connection pools or raise max_connections'
 }
 
 /** For an encoding that lacks characters, or is none (SQL_ASCII). */
@@ -69,6 +73,15 @@ export const isForeignKeyViolation = hasState('23503', '23001')
 export const isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
 export const isTableMissing = hasState(UNDEFINED_TABLE)
+
+/**
+ * Whether the connection may cause an answer, by what it took over when it was opened: the settings
+ * and the role of that time.
+ */
+export const isOfConnection = hasState(READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, NO_RIGHT)
+
+/** Whether the server, or a limit of the role or the database, refused a connection for now. */
+export const hasNoRoom = hasState(TOO_MANY_CONNECTIONS)
 
 /** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
 const isUnstorable = hasState('22021', '22P05', '22P02')

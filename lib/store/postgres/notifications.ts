@@ -25,13 +25,16 @@ export function notificationsAt (hosts: Hosts): OpenNotifications {
       connection?.drop()
       connection = null
     }
-    const lost = (): void => {
-      drop()
-      changed()
-    }
     return {
       async listen () {
+        if (connection?.isOld) drop()
         const isNew = connection === null
+        const lost = (): void => {
+          // One that was given up closes later than its successor listens.
+          if (connection !== listening) return
+          drop()
+          changed()
+        }
         const listening = connection ??= new Connection(hosts, { hasTimeLimit: false, notified, lost })
         try {
           // Each connection of a pooler that is asked to listen goes on to: it is asked once. One

@@ -4,7 +4,6 @@ import { ODD_NAME, assertEscapes } from '../drizzle.js'
 import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import { postgresAttempts } from './attempts.js'
-import { Connection } from './connection.js'
 import { PostgresDatabase, type PostgresDatabaseOptions } from './database.js'
 import { inspect } from './inspection.js'
 import { postgresRevocations } from './revocations.js'
@@ -66,27 +65,15 @@ function connectedBy (target: PostgresEngine): Connected {
 
 function connectedTo (pool: Pool): Connected {
   const { hosts } = pool
-  const migrations = new Set<Connection>()
   const query = queryOn((statement, isRead) => pool.run(statement, { isRead }))
   return {
     db: drizzleOn(query),
     queries: how => how === 'alone' ? query : queryOn(statement => pool.batched(how, statement)),
-    async migrate (migration) {
-      const connection = new Connection(hosts, { hasTimeLimit: false })
-      migrations.add(connection)
-      try {
-        // In a transaction, so that a pooler keeps the limit for its other clients.
-        await connection.run(client => client.unsafe(`begin; set local statement_timeout = 0; ${migration}; commit`))
-      } finally {
-        migrations.delete(connection)
-        connection.drop()
-      }
-    },
+    // One message is one transaction, so that a pooler keeps the limit for its other clients.
+    migrate: migration =>
+      pool.run(client => client.unsafe(`set local statement_timeout = 0; ${migration}`), { isLong: true }),
     notifications: notificationsAt(hosts),
-    async close () {
-      for (const connection of migrations) connection.drop()
-      await pool.close()
-    }
+    close: () => pool.close()
   }
 }
 

@@ -3,17 +3,33 @@ import { notLoaded } from '../../base/not-loaded.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/with-timeout.js'
 import type { Batch } from '../sql-database.js'
 import { Connection } from './connection.js'
-import { isAnswer, refusesTimeLimit } from './failures.js'
+import { hasNoRoom, isAnswer, isOfConnection, refusesTimeLimit } from './failures.js'
 import { Hosts } from './host-connection.js'
 
 /** The server's time to answer: less than a call, so that the next one finds a repaired pool. */
 const ANSWER_MS = 4500
 
+/** For so long after a refused connection, those that the pool has are its size. */
+const FULL_MS = 1000
+
+/** A younger connection is kept: while a database is read-only, not every request opens one. */
+const YOUNG_MS = 1000
+
 type Statement<T> = (client: postgres.Sql) => Promise<T>
 
+interface How {
+  /** Whether the statement may be sent twice. */
+  isRead?: boolean
+  /** Whether it may take minutes. */
+  isLong?: boolean
+}
+
 interface BatchedStatement {
-  /** Settles the promise of the caller; rejects when the connection failed. */
-  run: Statement<void>
+  /**
+   * Settles the promise of the caller; rejects when the connection failed. Resolves to an error
+   * that the connection may have caused.
+   */
+  run: Statement<unknown>
   reject: (error: unknown) => void
 }
 
@@ -36,6 +52,7 @@ export class Pool {
   readonly #waiting: Array<() => void> = []
   readonly #batches: Record<Batch, BatchedStatement[]> = { reads: [], 'sign-ins': [], entries: [] }
   #used = 0
+  #fullUntil = 0
   #connecting: Promise<void> | undefined
   /** Whether connections ask for `statement_timeout`, which a pooler may refuse. */
   #hasTimeLimit = true
@@ -66,23 +83,32 @@ export class Pool {
    * Runs a statement when a connection is free. A statement whose connection is lost may have been
    * executed: only one that reads is sent again, unless the connection was new.
    */
-  async run<T> (statement: Statement<T>, { isRead = false } = {}): Promise<T> {
-    const deadline = Date.now() + TIMEOUT_MS
+  async run<T> (statement: Statement<T>, how: How = {}, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
     await this.#connecting
-    if (this.#used === this.hosts.max) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
-    else this.#used++
+    if (this.#used < this.#size) this.#used++
+    else await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+    let isRefused = false
     try {
       // The caller has been told that the statement failed: it must not run any more.
       if (Date.now() >= deadline) {
         throw new TimeoutError(`no connection became free within ${TIMEOUT_MS / 1000} seconds`)
       }
-      return await this.#send(statement, { isRead })
+      return await this.#send(statement, how)
+    } catch (error) {
+      isRefused = hasNoRoom(error) && this.#connections.size > 0
+      if (!isRefused) throw error
+      this.#fullUntil = Date.now() + FULL_MS
     } finally {
-      // The next statement takes over the place.
-      const next = this.#waiting.shift()
+      // The next statement takes over the place, unless there is no connection for it.
+      const next = isRefused ? undefined : this.#waiting.shift()
       if (next === undefined) this.#used--
       else next()
     }
+    return this.run(statement, how, deadline)
+  }
+
+  get #size (): number {
+    return Date.now() < this.#fullUntil ? Math.max(this.#connections.size, 1) : this.hosts.max
   }
 
   /**
@@ -91,11 +117,12 @@ export class Pool {
    */
   batched<T> (batch: Batch, statement: Statement<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const run = async (client: postgres.Sql): Promise<void> => {
+      const run = async (client: postgres.Sql): Promise<unknown> => {
         try {
           resolve(await statement(client))
         } catch (error) {
           if (!isAnswer(error)) throw error
+          if (isOfConnection(error)) return error
           reject(error)
         }
       }
@@ -104,9 +131,14 @@ export class Pool {
   }
 
   #runBatch (batch: Batch): void {
-    const statements = this.#batches[batch]
+    let statements = this.#batches[batch]
     this.#batches[batch] = []
-    this.run(client => Promise.all(statements.map(({ run }) => run(client))), { isRead: batch === 'reads' })
+    const runAll = async (client: postgres.Sql): Promise<void> => {
+      const errors = await Promise.all(statements.map(({ run }) => run(client)))
+      statements = statements.filter((_, index) => errors[index] !== undefined)
+      for (const error of errors) if (error !== undefined) throw error
+    }
+    this.run(runAll, { isRead: batch === 'reads' })
       .catch((error: unknown) => { for (const { reject } of statements) reject(error) })
   }
 
@@ -115,37 +147,46 @@ export class Pool {
     await Promise.all([...this.#connections].map(connection => connection.close()))
   }
 
-  async #send<T> (statement: Statement<T>, how: { isRead: boolean }, deadline = Date.now() + ANSWER_MS): Promise<T> {
+  async #send<T> (statement: Statement<T>, how: How, deadline = Date.now() + ANSWER_MS): Promise<T> {
     const idle = await this.#idleConnection()
     if (this.#isClosed) throw new Error('the store is closed')
     const connection = idle ?? new Connection(this.hosts, { hasTimeLimit: this.#hasTimeLimit })
     this.#connections.add(connection)
     try {
-      const result = await withTimeout(deadline - Date.now(), connection.run(statement), 'Postgres')
+      const answer = connection.run(statement)
+      const result = await (how.isLong ? answer : withTimeout(deadline - Date.now(), answer, 'Postgres'))
       this.#idle.push(connection)
       return result
     } catch (error) {
-      if (isAnswer(error)) this.#idle.push(connection)
+      // What it took over when it was opened may be over. The statement is rolled back.
+      const isStale = isOfConnection(error) && idle !== undefined && idle.age >= YOUNG_MS
+      const isKept = isAnswer(error) && !isStale
+      if (isKept) this.#idle.push(connection)
+      else if (hasNoRoom(error)) this.#drop(connection)
       else this.#lose(connection)
       // The server refuses the connection, before it is sent a statement.
       if (connection.options.hasTimeLimit && refusesTimeLimit(error)) this.#hasTimeLimit = false
-      else if (!how.isRead || idle === undefined || isAnswer(error) || error instanceof TimeoutError) throw error
+      else if (isKept || idle === undefined || error instanceof TimeoutError || !(isStale || how.isRead)) throw error
       return await this.#send(statement, how, deadline)
     }
   }
 
   async #idleConnection (): Promise<Connection | undefined> {
     const connection = this.#idle.pop()
-    if (connection === undefined || await connection.works()) return connection
-    this.#lose(connection)
+    if (connection === undefined) return
+    if (!connection.isOld && await connection.works()) return connection
+    if (connection.isOld) this.#drop(connection)
+    else this.#lose(connection)
   }
 
   /** Drops a connection, and the idle ones, which have probably failed too. */
   #lose (connection: Connection): void {
-    for (const lost of [connection, ...this.#idle]) {
-      this.#connections.delete(lost)
-      lost.drop()
-    }
+    for (const lost of [connection, ...this.#idle]) this.#drop(lost)
     this.#idle = []
+  }
+
+  #drop (connection: Connection): void {
+    this.#connections.delete(connection)
+    connection.drop()
   }
 }

@@ -10,24 +10,26 @@ import { isTrue } from './statements.js'
 /** A number that other software is unlikely to lock. */
 const LOCK = 7_320_118_454
 
-export async function appliedMigrations (db: PostgresDrizzle): Promise<string[]> {
-  const [{ encoding, journals } = { encoding: 'unknown', journals: 0 }] = await db.select({
+/** Resolves to the names of the migrations, and the schema in which tables are made. */
+export async function appliedMigrations (db: PostgresDrizzle): Promise<{ names: string[], schema: string | null }> {
+  const [{ encoding, schema, journals } = { encoding: 'unknown', schema: null, journals: 0 }] = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,
+    schema: sql<string | null>`max(current_schema())`,
     journals: sql`count(*)`.mapWith(Number)
   }).from(sql`pg_class`)
     .where(sql`oid = to_regclass('svc_auth_migrations') and relnamespace = current_schema()::regnamespace`)
   if (encoding !== 'UTF8') throw otherEncoding(encoding)
-  if (journals === 0) return []
+  if (journals === 0) return { names: [], schema }
   const applied = await db.select({ name: sql<string>`name` }).from(sql`svc_auth_migrations`)
-  return applied.map(({ name }) => name)
+  return { names: applied.map(({ name }) => name), schema }
 }
 
 export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
-  const [applied, [{ isOwn } = { isOwn: false }]] = await Promise.all([
+  const [{ names }, [{ isOwn } = { isOwn: false }]] = await Promise.all([
     appliedMigrations(db),
     db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
   ])
-  return tableState(MIGRATIONS, applied.length === 0 && isOwn ? null : applied)
+  return tableState(MIGRATIONS, names.length === 0 && isOwn ? null : names)
 }
 
 export function lacksTables (part: TablePart, applied: readonly string[]): boolean {
@@ -38,21 +40,26 @@ export function lacksTables (part: TablePart, applied: readonly string[]): boole
  * Brings a part of the tables up to date by one statement, which is a transaction on every driver;
  * processes that start together take turns at its lock. Tables of the application's own migrations
  * stay; dropped ones of this package are made again.
+ *
+ * @param schema where this process has used tables: none are made in another one
  */
-export function migration (part: TablePart): string {
+export function migration (part: TablePart, schema: string | null): string {
   const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
   const dropped = part === 'users' ? Object.values(MIGRATIONS).flat() : MIGRATIONS[part]
   const names = tablesOf(MIGRATIONS[part])
   const tables = listed(names)
-  return `do $svc_auth$ begin
+  return `do $svc_auth$ declare present text := ${schema === null ? 'null' : literal(schema)};
+  begin
     perform pg_advisory_xact_lock(${LOCK});
-    if (select relnamespace from pg_class where oid = to_regclass('svc_auth_users'))
-        <> current_schema()::regnamespace then
+    present := coalesce(
+      (select nspname from pg_class c join pg_namespace n on n.oid = relnamespace
+        where c.oid = to_regclass('svc_auth_users')),
+      present
+    );
+    if present <> current_schema() then
       raise invalid_schema_name using message = format(
-        'svc_auth_users is in the schema %s, but tables would be made in %s',
-        (select relnamespace::regnamespace from pg_class where oid = to_regclass('svc_auth_users')),
-        current_schema()
+        'svc_auth_users is in the schema %s, but tables would be made in %s', present, current_schema()
       );
     end if;
     if to_regclass('svc_auth_migrations') is null then
@@ -72,6 +79,9 @@ export function migration (part: TablePart): string {
     ${MIGRATIONS[part].map(applied).join('\n')}
   end $svc_auth$`
 }
+
+/** Whatever `standard_conforming_strings` is. */
+const literal = (text: string): string => `E'${text.replace(/['\\]/g, '$&$&')}'`
 
 const listed = (names: string[]): string => `array['${names.join("', '")}']`
 

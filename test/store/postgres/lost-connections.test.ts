@@ -111,7 +111,7 @@ t.test('when a connection is lost', async t => {
 t.test('a read that Postgres answers with an error is not asked again', async t => {
   const { url, proxy, store } = await startStore(t)
   await store.links(randomUUID())
-  await clientOf(t, url)`alter table svc_auth_provider_links rename to hidden`
+  await clientOf(t, url)`alter table svc_auth_provider_links rename column subject to hidden`
   const userId = randomUUID()
   let sent = 0
   proxy.hear = data => { if (data.includes(userId)) sent++ }
