@@ -7,10 +7,10 @@ const NOT_NULL_VIOLATION = '23502'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
-const UNDEFINED_TABLE = '42P01'
-const UNDEFINED_SCHEMA = '3F000'
-const READ_ONLY = '25006'
-const NO_RIGHT = '42501'
+export const UNDEFINED_TABLE = '42P01'
+export const UNDEFINED_SCHEMA = '3F000'
+export const READ_ONLY = '25006'
+export const NO_RIGHT = '42501'
 const TOO_MANY_CONNECTIONS = '53300'
 
 const UNKNOWN_AUTHORITY =
@@ -103,6 +103,9 @@ export function isOfEachHost (error: unknown): boolean {
 export function refusesTimeLimit (error: unknown): boolean {
   return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
 }
+
+/** What a look into the database found, as the error that a statement would meet. */
+export const refusal = (code: string, message: string): Error => Object.assign(new Error(message), { code })
 
 /** The error for the caller of the store; its cause says what to do, for the log. */
 export function storeFailure (error: unknown): AuthError {

@@ -1,6 +1,8 @@
 import { type SQL, sql } from '../../drizzle/postgres.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { otherEncoding } from './failures.js'
+import { tablesOf } from '../table-parts.js'
+import { NO_RIGHT, READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, otherEncoding, refusal } from './failures.js'
+import { MIGRATIONS } from './migrations.js'
 import { isTrue } from './statements.js'
 
 /**
@@ -27,10 +29,38 @@ const EXPOSED = sql`(
     ))
 ) as exposed`
 
+const NAMES = sql.raw(`unnest(array['${Object.values(MIGRATIONS).flatMap(tablesOf).join("', '")}'])`)
+
+const ours = (condition: SQL) => sql<string | null>`(
+  select string_agg(format('%I.%I', nspname, relname), ', ' order by relname)
+  from ${NAMES} name join pg_class c on c.oid = to_regclass(name) join pg_namespace n on n.oid = relnamespace
+  where ${condition}
+)`
+
+const LACKS_RIGHTS = sql`not (has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
+  and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete'))`
+
+const applying = (condition: SQL): SQL => sql`exists (
+  select from pg_policy where polrelid = c.oid and ${condition} and exists (
+    select from unnest(polroles) named where named = 0 or pg_has_role(named, 'usage')
+  )
+)`
+
+/** Without a policy by which this role sees and writes every row. */
+const HIDES_ROWS = sql`row_security_active(c.oid) and (${applying(sql`not polpermissive`)} or not ${applying(
+  sql`polpermissive and polcmd = '*' and pg_get_expr(polqual, polrelid) = 'true'
+    and coalesce(pg_get_expr(polwithcheck, polrelid), 'true') = 'true'`
+)})`
+
+const NO_SCHEMA = 'no schema of the search_path exists, or this role has no USAGE on it'
+
 const UNVERIFIED = 'sslmode=no-verify encrypts the connections to Postgres and does not verify the server, so that ' +
   'others on the network can pose as it; write sslmode=verify-full, with sslrootcert for a private authority'
 
-/** Looks into a database with one statement, and returns warnings for the log. */
+/**
+ * Looks with one statement whether a database can be used, as a first sign-in does, and returns
+ * warnings for the log.
+ */
 export async function inspect (
   db: PostgresDrizzle,
   { createTables, isUnverified }: { createTables: boolean, isUnverified: boolean }
@@ -39,18 +69,38 @@ export async function inspect (
   const rows = await db.select({
     encoding: sql<string>`current_setting('server_encoding')`,
     hasTables: isTrue(sql`to_regclass('svc_auth_users') is not null`),
+    isReadOnly: isTrue(sql`current_setting('transaction_read_only')::bool`),
+    user: sql<string>`quote_ident(current_user)`,
+    target: sql<string | null>`quote_ident(current_schema())`,
+    cannotMake: isTrue(sql`not has_schema_privilege(current_schema(), 'create')
+      and exists (select from ${NAMES} name where to_regclass(name) is null)`),
+    lacking: ours(LACKS_RIGHTS),
+    hidden: ours(HIDES_ROWS),
     roles: list('role'),
     relations: list('relation'),
     schema: list('schema'),
     protection: sql<string>`coalesce(string_agg(
       distinct format('alter table %s enable row level security; ', relation), '') filter (where is_own_table), '')`
   }).from(EXPOSED)
-  return rows.flatMap(({ encoding, hasTables, roles, relations, schema, protection }) => {
+  return rows.flatMap(({ encoding, hasTables, roles, relations, schema, protection, user, target, ...found }) => {
     if (encoding !== 'UTF8') throw otherEncoding(encoding)
-    if (!hasTables && !createTables) throw Object.assign(new Error('no tables'), { code: '42P01' })
+    if (!hasTables && target === null) throw refusal(UNDEFINED_SCHEMA, NO_SCHEMA)
+    if (!hasTables && !createTables) throw refusal(UNDEFINED_TABLE, 'no tables')
+    const grant = createTables && found.cannotMake
+      ? `create on schema ${target}`
+      : found.lacking && `select, insert, update, delete on ${found.lacking}`
+    if (grant) throw refusal(NO_RIGHT, `a right is missing: grant ${grant} to ${user}`)
+    if (found.isReadOnly) throw refusal(READ_ONLY, 'transactions are read-only')
+    const hidden = `Row level security may hide rows of ${found.hidden} from the role ${user}, so that users are ` +
+      'unknown and their passwords wrong. On each table, run: ' +
+      `create policy svc_auth on … for all to ${user} using (true); or: alter role ${user} bypassrls;`
     const exposure = `${roles} may read or write ${relations}: an API that serves the schema ${schema}, such as that ` +
       'of Supabase, gives password hashes and sessions away. Keep the tables in a schema that no API serves, such as ' +
       `?search_path=svc_auth in the URL, or run: ${protection}revoke all on ${relations} from ${roles};`
-    return [...(isUnverified ? [UNVERIFIED] : []), ...(roles === null ? [] : [exposure])]
+    return [
+      ...(isUnverified ? [UNVERIFIED] : []),
+      ...(found.hidden === null ? [] : [hidden]),
+      ...(roles === null ? [] : [exposure])
+    ]
   })
 }
