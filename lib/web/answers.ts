@@ -87,7 +87,8 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     // Other causes are not logged: a parser quotes its input, which may be a password.
     const isOfProvider = cause instanceof ProviderFailure ||
       (cause instanceof Error && ['access_denied', 'not_allowed'].includes(code))
-    request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
+    const { endpoint }: Partial<ProviderFailure> = Object(cause)
+    request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message, endpoint }) }, message)
   } else {
     // The sentence for the client is the message of the entry; the reason is that of the error.
     request.log.error({ ...entry, err: cause ?? refusal }, message)
