@@ -1,5 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
+import { isBare } from '../settings.js'
 import type { ClientKey } from './client-key.js'
 import { CHECK_CLOCK, CHECK_SECRET, isOverload, redacted, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
@@ -82,7 +83,7 @@ export class ClientCredentials {
         return
       }
       const secret = typeof clientSecret === 'function' ? await clientSecret() : clientSecret
-      if (!isText(secret)) throw unacceptable('the function clientSecret did not return a text')
+      if (!isBare(secret)) throw unacceptable('the function clientSecret did not return the secret alone')
       const basic = Buffer.from(`${formEncoded(client.client_id)}:${formEncoded(secret)}`).toString('base64')
       sent.push(secret, basic)
       if (method === 'client_secret_basic') {

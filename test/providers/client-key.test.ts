@@ -281,9 +281,9 @@ t.test('a secret that a function returns is asked for each time', async t => {
   t.match(await causeOf(t, signIn()), /^check clientId and clientSecret/)
   secret = fake.clientSecret
   t.equal(await signIn(), 'ada')
-  for (const none of [undefined, '', 7]) {
+  for (const none of [undefined, '', 7, `${fake.clientSecret}\n`]) {
     secret = none
-    t.equal(await causeOf(t, signIn()), 'the function clientSecret did not return a text')
+    t.equal(await causeOf(t, signIn()), 'the function clientSecret did not return the secret alone')
   }
 })
 
