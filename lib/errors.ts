@@ -15,6 +15,7 @@ export const ERRORS = {
   rate_limited: [429, 'Too many attempts; wait a moment and try again.'],
   busy: [503, 'The server is busy; try again in a moment.'],
   unavailable: [503, 'Accounts cannot be reached at the moment; try again later.'],
+  internal_error: [500, 'The request could not be completed; try again later.'],
   invalid_state: [400, 'This sign-in has expired or was already used; start it again.'],
   access_denied: [403, 'The sign-in was declined at the provider.'],
   not_allowed: [403, 'This sign-in is not allowed here; use another account, or ask the operator of this application.'],

@@ -78,8 +78,6 @@ export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof AuthError) throw error
-    const message = 'The request could not be completed; try again later.'
-    throw new AuthError('unavailable', { message, cause: error })
+    throw error instanceof AuthError ? error : new AuthError('internal_error', { cause: error })
   }
 }

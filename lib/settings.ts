@@ -1,3 +1,4 @@
+import { isText } from './claims.js'
 import { OptionsError } from './errors.js'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -18,8 +19,13 @@ export function settingOf (name: string, env: Environment = process.env): string
 export function settingsIn (name: string, env: Environment = process.env): string[] {
   const values = env[name]?.match(/\S+/g) ?? []
   const whole = values.join(' ')
-  if (/^["'`“‘].*["'`”’]$|[\p{Cc}\p{Cf}]/u.test(whole)) throw mistaken(name)
+  if (whole !== '' && !isBare(whole)) throw mistaken(name)
   return values
+}
+
+/** Whether a value is a text without blanks or quotes around it, and without control characters. */
+export function isBare (value: unknown): value is string {
+  return isText(value) && value === value.trim() && !/^["'`“‘].*["'`”’]$|[\p{Cc}\p{Cf}]/u.test(value)
 }
 
 function mistaken (name: string): OptionsError {

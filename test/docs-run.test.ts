@@ -353,7 +353,7 @@ t.test('forms are refused while the service of the captcha is away, and by hooks
     new Browser(app).post('/auth/local/register', { email: 'ada@example.com', password: PASSWORD, captcha: 'solved' }, headers)
 
   t.equal((await register({ 'x-spam': '1' })).json().code, 'spam')
-  t.match((await register()).json(), { statusCode: 503, code: 'unavailable' })
+  t.match((await register()).json(), { statusCode: 500, code: 'internal_error' })
   t.equal(await app.auth.findUser({ email: 'ada@example.com' }), null)
 })
 

@@ -208,6 +208,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         responseMode: nothing,
         clientAuthentication: nothing,
         userinfo: oidc('userinfo'),
+        pushedAuthorizationRequests: oidc('pushedAuthorizationRequests'),
         signOut: oidc('signOut'),
         withoutPkce: oidc('withoutPkce'),
         allowInsecureRequests: oidc('allowInsecureRequests')

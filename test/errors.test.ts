@@ -14,6 +14,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   rate_limited: 429,
   busy: 503,
   unavailable: 503,
+  internal_error: 500,
   invalid_state: 400,
   access_denied: 403,
   not_allowed: 403,

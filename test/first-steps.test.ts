@@ -51,7 +51,8 @@ const MISTAKES: Mistake[] = [
     'github: clientSecret must be the client secret that the provider gave you, and there is none; set the ' +
       'environment variable that it comes from, or use providersFromEnv(), which leaves out a provider without settings'],
   ['a client id that is no text', make(given => new GitHubProvider(given({ clientId: 42, clientSecret: SECRET }))),
-    'OptionsError', 'github: clientId must be the client id that the provider gave you'],
+    'OptionsError', 'github: clientId must be the client id that the provider gave you, without quotes or blanks around it, and without ' +
+      'control characters'],
   ['half of the settings of a provider', make(() => providersFromEnv({ GOOGLE_CLIENT_SECRET: SECRET })),
     'OptionsError',
     'GOOGLE_CLIENT_ID is not set, but GOOGLE_CLIENT_SECRET is; set GOOGLE_CLIENT_ID too, or unset GOOGLE_CLIENT_SECRET to leave out this provider'],

@@ -1,10 +1,9 @@
 import { isText, isVerified } from '../claims.js'
-import { text } from '../option-checks.js'
 import { signingKey, valueOf } from './client-key.js'
 import { checkedIdentity } from './identity.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
 import { parsedJson } from './parsed-json.js'
-import { preset } from './provider-options.js'
+import { issued, preset } from './provider-options.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link AppleProvider}. Functions are called each time, for a new key. */
@@ -31,11 +30,11 @@ export class AppleProvider extends OidcProvider {
   /** @throws OptionsError naming the option */
   constructor ({ teamId, keyId, privateKey, ...options }: AppleProviderOptions) {
     const present = () => ({
-      kid: text(valueOf(keyId), 'apple: keyId'),
+      kid: issued('id of the key')(valueOf(keyId), 'apple: keyId'),
       key: signingKey(String(valueOf(privateKey)).replaceAll('\\n', '\n'), 'ES256', MUST)
     })
     present()
-    text(teamId, 'apple: teamId')
+    issued('id of the team')(teamId, 'apple: teamId')
     super(preset({
       name: 'apple',
       discoveryUrl: `${ISSUER}/.well-known/openid-configuration`,

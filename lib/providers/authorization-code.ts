@@ -5,7 +5,7 @@ import { type Complete, withoutUndefined } from '../base/defaults.js'
 import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
 import { ClientCredentials, type ClientOptions } from './client-authentication.js'
 import { demandsOf } from './demands.js'
-import { providerFailure, unacceptable } from './failures.js'
+import { failedAt, providerFailure, unacceptable } from './failures.js'
 import { checkedIdentity } from './identity.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ProviderOptions, UncheckedIdentity
@@ -76,10 +76,11 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
       if (parameters.get('iss') === '') throw unacceptable('the authorization response has an empty iss')
       const validated = oauth.validateAuthResponse(server, this.client, parameters, state)
       const verifier = this.options.withoutPkce ? oauth.nopkce : codeVerifier
+      const atEndpoint = failedAt(server.token_endpoint)
       const tokenResponse = await this.credentials.authenticate(server, sent, async authentication =>
         oauth.authorizationCodeGrantRequest(
-          server, this.client, authentication, validated, redirectUri, verifier, this.http))
-      const tokens = await this.tokensIn(tokenResponse, server, response)
+          server, this.client, authentication, validated, redirectUri, verifier, this.http)).catch(atEndpoint)
+      const tokens = await this.tokensIn(tokenResponse, server, response).catch(atEndpoint)
       sent.push(tokens.access_token)
       const { identity, ...signed } = await this.userOf(tokens, server, response)
       const { logoutHint } = identity

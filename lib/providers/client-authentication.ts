@@ -1,7 +1,8 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
+import { isBare } from '../settings.js'
 import type { ClientKey } from './client-key.js'
-import { CHECK_SECRET, isOverload, redacted, unacceptable } from './failures.js'
+import { CHECK_CLOCK, CHECK_SECRET, isOverload, redacted, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { ClientAuthentication } from './provider.js'
 
@@ -16,6 +17,9 @@ export interface ClientOptions {
   /** The only method to use; default: chosen by the metadata, with a retry. */
   clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined
 }
+
+/** Words about a time that the provider's clock does not admit in an assertion. */
+const OF_CLOCK = /\b(?:exp|nbf|iat|expired|expiration|future|clock|not (?:yet )?(?:active|valid yet))\b/i
 
 /** Authenticates a client by a secret (RFC 6749 section 2.3.1) or a key (RFC 7523 section 2.2). */
 export class ClientCredentials {
@@ -79,7 +83,7 @@ export class ClientCredentials {
         return
       }
       const secret = typeof clientSecret === 'function' ? await clientSecret() : clientSecret
-      if (!isText(secret)) throw unacceptable('the function clientSecret did not return a text')
+      if (!isBare(secret)) throw unacceptable('the function clientSecret did not return the secret alone')
       const basic = Buffer.from(`${formEncoded(client.client_id)}:${formEncoded(secret)}`).toString('base64')
       sent.push(secret, basic)
       if (method === 'client_secret_basic') {
@@ -95,7 +99,9 @@ export class ClientCredentials {
     const skew = Math.round(Math.abs(Date.now() - Date.parse(headers.get('date') ?? '')) / 1000)
     const other = this.#options.assertionAudience === 'issuer' ? 'token_endpoint' : 'issuer'
     const advice = `set assertionAudience to "${other}" (${reasonOf(body)})`
-    if (skew > 30) return `set the clock of this machine, which differs by ${skew} seconds; else ${advice}`
+    // Some providers tolerate no more.
+    if (skew > 5) return `set the clock of this machine, which differs by ${skew} seconds; else ${advice}`
+    if (OF_CLOCK.test(reasonOf(body))) return `${CHECK_CLOCK} (${reasonOf(body)})`
     return /\baud/i.test(reasonOf(body)) ? advice : `register the public key of clientKey; if it is, ${advice}`
   }
 }

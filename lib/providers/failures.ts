@@ -7,11 +7,14 @@ export class ProviderFailure extends Error {
   override readonly name = 'ProviderFailure'
   /** Whether the next sign-in can succeed; the operator must look at any other failure. */
   readonly isEveryday: boolean
+  /** The URL that was asked. */
+  readonly endpoint: string | undefined
 
-  constructor (message: string, { isEveryday = false, ...options }: { isEveryday?: boolean, cause?: unknown } = {}) {
+  constructor (message: string, { isEveryday = false, endpoint, ...options }: Partial<ProviderFailure> = {}) {
     // Providers and users write these texts.
     super(message.replace(/[\p{C}\p{Z}]+/gu, ' ').slice(0, 300), options)
     this.isEveryday = isEveryday
+    this.endpoint = endpoint
   }
 }
 
@@ -27,6 +30,7 @@ export class ApiError extends Error {
 
 /** What an operator checks first when the provider refuses the client. */
 export const CHECK_SECRET = 'check clientId and clientSecret (the value, not its id; it may have expired)'
+export const CHECK_CLOCK = 'check the clock of this machine'
 const CHECK_CLIENT = `${CHECK_SECRET}, and clientAuthentication, the method that the client is registered with`
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
@@ -36,6 +40,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['bad_client_secret', CHECK_SECRET],
   // Auth0 answers a token request with a wrong secret this way.
   ['access_denied', CHECK_CLIENT],
+  ['client_id', 'set clientAuthentication to "client_secret_post" if the provider reads client_id from the body'],
   ['redirect_uri_mismatch', 'register the callback URL {baseUrl}/auth/{name}/callback with the provider, to the letter']
 ])
 
@@ -57,7 +62,9 @@ const RULE = /^unauthorized: |\bis not assigned to\b|\bAADSTS(?:50105|530\d\d)\b
 const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error'])
 
 /** Of a used or expired code, as after the browser's back button, and of an unconfirmed address. */
-const EVERYDAY: ReadonlySet<string> = new Set(['invalid_grant', 'bad_verification_code', 'unverified_user_email'])
+const EVERYDAY: ReadonlySet<string> = new Set([
+  'invalid_grant', 'bad_verification_code', 'invalid_code', 'code_already_used', 'unverified_user_email'
+])
 
 /**
  * Converts an error of a request to a provider, or of its authorization response.
@@ -76,13 +83,15 @@ export function providerFailure (error: unknown, sent: readonly string[] = []): 
   const isOfUser = codeOf(error) === AUTHORIZATION_ERROR
   const isDenial = isOfUser && DENIALS.has(code)
   const isTransient = isOfUser ? TRANSIENT.has(code) : isFromOverload(error)
-  const advice = isDenial ? undefined : ADVICE.get(code)
+  const lacksId = code === 'invalid_request' && !isOfUser && description.includes('client_id')
+  const advice = isDenial ? undefined : ADVICE.get(lacksId ? 'client_id' : code)
   const message = advice === undefined ? description : `${advice} (${description})`
   const denial = RULE.test(description) ? 'not_allowed' : 'access_denied'
+  const { endpoint }: { endpoint?: string } = Object(error)
   return failure(
     isDenial ? denial : isTransient ? 'provider_unavailable' : 'provider_error',
     redacted(message, sent),
-    { isEveryday: isDenial || (!isOfUser && EVERYDAY.has(code)) }
+    { isEveryday: isDenial || (!isOfUser && EVERYDAY.has(code)), endpoint }
   )
 }
 
@@ -99,6 +108,14 @@ export function unacceptable (reason: string): AuthError {
 /** Makes the error for a request that failed or had no response in time. */
 export function unreachable (error: unknown): AuthError {
   return failure('provider_unavailable', descriptionOf(error))
+}
+
+/** Notes in an error, for the log, which endpoint was asked: the first that is noted stays. */
+export function failedAt (endpoint: string | undefined): (error: unknown) => never {
+  return error => {
+    Object(error instanceof AuthError ? error.cause : error).endpoint ??= endpoint
+    throw error
+  }
 }
 
 /** Returns the same failure with the requested URL in front of its message. */
@@ -147,7 +164,8 @@ function detailOf (cause: unknown): string {
   // The message of a SyntaxError quotes the text, which may be a token.
   if (cause instanceof Error) return cause instanceof SyntaxError ? '' : ` (${cause.message})`
   if (!isPlainObject(cause)) return ''
-  const { header, attribute, expected, body } = cause
+  const { header, attribute, expected, body, claim } = cause
+  if (claim === 'exp' || claim === 'nbf') return ` (${CHECK_CLOCK})`
   if (isPlainObject(header) && 'alg' in header && expected !== undefined) {
     return ` (${header.alg}: set the signature algorithm of this application at the provider to RS256)`
   }

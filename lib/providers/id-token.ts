@@ -4,7 +4,7 @@ import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { decodeJwt } from 'jose/jwt/decode'
 import * as oauth from 'oauth4webapi'
 import { UUID } from '../base/uuid.js'
-import { unacceptable } from './failures.js'
+import { CHECK_CLOCK, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 
 /** Seconds by which the provider's clock may differ: the default of oauth4webapi. */
@@ -30,7 +30,7 @@ export function acceptedIdToken (
   const latest = Date.now() / 1000 + CLOCK_TOLERANCE
   // Never undefined with requireIdToken.
   if (claims === undefined || claims.iat > latest) {
-    throw unacceptable('the ID token was issued in the future: check the clock of this machine')
+    throw unacceptable(`the ID token was issued in the future: ${CHECK_CLOCK}`)
   }
   const { azp, at_hash: accessTokenHash, auth_time: authTime = 0 } = claims
   // oauth4webapi checks only that it is not too old.
@@ -92,12 +92,12 @@ function tenantOf (idToken: string): string | null {
 export function assertKeyOfIssuer (
   { id_token: idToken }: oauth.TokenEndpointResponse,
   { server, issuer, jwks }: {
-    server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, jwks: oauth.JWKS | undefined
+    server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, jwks: oauth.JWKS
   }
 ): void {
   if (!server.issuer.includes(PLACEHOLDER)) return
   const { kid } = decodeProtectedHeader(String(idToken))
-  const key = jwks?.keys.find(key => key.kid === kid)
+  const key = jwks.keys.find(key => key.kid === kid)
   if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
   // The issuer of a key is the template when the key may sign for all tenants.
   const keyIssuer: unknown = Reflect.get(key, 'issuer')

@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
-import { ApiError, unacceptable } from './failures.js'
+import { ApiError, failedAt, unacceptable } from './failures.js'
 import { parsedJson } from './parsed-json.js'
 import type { AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
@@ -39,13 +39,15 @@ export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
 
   protected override async userOf (tokens: oauth.TokenEndpointResponse): Promise<{ identity: UncheckedIdentity }> {
     const { access_token: accessToken } = tokens
+    // The query may have a secret.
+    const at = (url: string) => failedAt(url.replace(/\?.*/s, ''))
     const identity = await this.options.identify({
-      get: async (url, headers) =>
-        bodyOf(await this.#request(accessToken, url, headers), isPlainObject, 'a JSON object'),
-      getList: async (url, headers) => {
-        const response = await this.#request(accessToken, url, headers)
-        return [403, 404].includes(response.status) ? null : bodyOf<unknown[]>(response, Array.isArray, 'a JSON array')
-      }
+      get: async (url, headers) => this.#request(accessToken, url, headers)
+        .then(async response => bodyOf(response, isPlainObject, 'a JSON object')).catch(at(url)),
+      getList: async (url, headers) => this.#request(accessToken, url, headers)
+        .then(async response => [403, 404].includes(response.status)
+          ? null
+          : bodyOf<unknown[]>(response, Array.isArray, 'a JSON array')).catch(at(url))
     }, accessToken)
     return { identity }
   }

@@ -6,9 +6,10 @@ import { isSecureUrl } from '../http/secure-url.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { demandsOf } from './demands.js'
 import { type DiscoveryOptions, discover } from './discovery.js'
-import { failure, providerFailure, redacted, unacceptable } from './failures.js'
+import { failedAt, failure, providerFailure, redacted, unacceptable } from './failures.js'
 import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
 import { presentClaims } from './identity.js'
+import { ProviderKeys } from './provider-keys.js'
 import type {
   AuthorizationRequest, AuthorizationResponse, EndSessionRequest, SignInParameters, UncheckedIdentity
 } from './provider.js'
@@ -21,6 +22,7 @@ export type OidcProfile = Record<string, unknown> & {
 
 interface OidcFlowOptions extends FlowOptions, DiscoveryOptions {
   userinfo: boolean
+  pushedAuthorizationRequests: boolean
   responseMode?: 'form_post'
   identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 }
@@ -34,8 +36,7 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
 /** The flow of OpenID Connect (Core 3.1) with one provider. */
 export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   readonly #server = new Once(() => discover(this.options, this.http))
-  /** A copy of the keys that oauth4webapi caches. */
-  readonly #keys: oauth.JWKSCacheInput = {}
+  readonly #keys = new ProviderKeys()
 
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const url = await super.authorizationUrl(request)
@@ -44,17 +45,20 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     return this.#pushed(url)
   }
 
-  /** Pushes the authorization request where the provider takes no other (RFC 9126 section 5). */
+  /** Pushes the authorization request where one is required (RFC 9126 sections 5 and 6). */
   async #pushed (url: URL): Promise<URL> {
     const server = await this.server()
-    if (server.require_pushed_authorization_requests !== true) return url
+    const isRequired = server.require_pushed_authorization_requests === true
+    if (!isRequired && !this.options.pushedAuthorizationRequests) return url
     const sent: string[] = []
+    const endpoint = server.pushed_authorization_request_endpoint
     try {
       const response = await this.credentials.authenticate(server, sent, async authentication =>
         oauth.pushedAuthorizationRequest(server, this.client, authentication, url.searchParams, this.http))
+        .catch(failedAt(endpoint))
       const { request_uri: uri, error, error_description: description } =
-        await oauth.processPushedAuthorizationResponse(server, this.client, response)
-      if (error) throw unacceptable(redacted(`${error}: ${description}`, sent))
+        await oauth.processPushedAuthorizationResponse(server, this.client, response).catch(failedAt(endpoint))
+      if (error) throw failure('provider_error', redacted(`${error}: ${description}`, sent), { endpoint })
       const reference = new URL(String(server.authorization_endpoint))
       reference.searchParams.set('client_id', this.client.client_id)
       reference.searchParams.set('request_uri', uri)
@@ -93,13 +97,7 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
       maxAge: this.#demands(response).maxAge ?? oauth.skipAuthTimeCheck,
       requireIdToken: true
     })
-    const { jwks: known } = this.#keys
-    // The metadata without the tenant: oauth4webapi caches the keys by this object.
-    const http = { ...this.http, [oauth.jwksCache]: this.#keys }
-    await oauth.validateApplicationLevelSignature(server, tokenResponse, http)
-    // Another sign-in empties the copy while it fetches newer keys.
-    const { jwks = known } = this.#keys
-    assertKeyOfIssuer(tokens, { server, issuer, jwks })
+    assertKeyOfIssuer(tokens, { server, issuer, jwks: await this.#keys.verify(server, tokenResponse, this.http) })
     return tokens
   }
 
@@ -135,10 +133,11 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     const isComplete = wanted.every(claim => idToken[claim] !== undefined)
     if (!this.options.userinfo || isComplete || server.userinfo_endpoint === undefined) return idToken
 
-    const response = await oauth.userInfoRequest(server, this.client, accessToken, this.http)
-    const userinfo = await oauth.processUserInfoResponse(server, this.client, idToken.sub, response)
+    const atUserinfo = failedAt(server.userinfo_endpoint)
+    const response = await oauth.userInfoRequest(server, this.client, accessToken, this.http).catch(atUserinfo)
+    const userinfo = await oauth.processUserInfoResponse(server, this.client, idToken.sub, response).catch(atUserinfo)
     const isSigned = response.headers.get('content-type')?.includes('jwt')
-    if (isSigned) await oauth.validateApplicationLevelSignature(server, response, this.http)
+    if (isSigned) await this.#keys.verify(server, response, this.http)
     const profile = { ...userinfo, ...idToken }
     // email_verified counts only for the address in the same response.
     const isAboutEmail = (source: Record<string, unknown>): boolean =>

@@ -48,6 +48,8 @@ export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & Client
   assertionAudience?: 'issuer' | 'token_endpoint' | undefined
   /** `form_post`: browsers post the response to the callback; default they are redirected to it. */
   responseMode?: 'form_post' | undefined
+  /** Whether requests are pushed (RFC 9126) even where the metadata do not require it of all. */
+  pushedAuthorizationRequests?: boolean | undefined
   /** Whether userinfo is asked for claims of the scopes that the ID token lacks; default true. */
   userinfo?: boolean | undefined
   /** Whether users can sign out at the provider too; needs a `dataSecret`; default false. */
@@ -96,6 +98,7 @@ export class OidcProvider implements ExternalProvider {
       responseMode: optional(oneOf('form_post')),
       withoutPkce: optional(boolean, false),
       userinfo: optional(boolean, true),
+      pushedAuthorizationRequests: optional(boolean, false),
       signOut: optional(boolean, false)
     })
     const { name, scopes, authorizationParams: { max_age: maxAge } } = checked

@@ -7,6 +7,7 @@ import {
   type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe,
   oneOf, optional, text, unknownOption, wholeNumber
 } from '../option-checks.js'
+import { isBare } from '../settings.js'
 import type { ProviderOptions } from './provider.js'
 
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
@@ -22,6 +23,8 @@ const FLOW_PARAMETERS = [
 
 const HOW_TO_SET = ', and there is none; set the environment variable that it comes from, ' +
   'or use providersFromEnv(), which leaves out a provider without settings'
+
+const ALONE = ', without quotes or blanks around it, and without control characters'
 
 export const clientAuthenticationMethod = oneOf('client_secret_basic', 'client_secret_post')
 
@@ -54,9 +57,9 @@ export const secretOption: Check<string | (() => string | Promise<string>)> = (v
   typeof value === 'function' ? callable<() => string>()(value, option) : issued('client secret')(value, option)
 
 /** An absent value usually comes from an environment variable that is not set. */
-function issued (what: string): Check<string> {
+export function issued (what: string): Check<string> {
   const expected = `the ${what} that the provider gave you`
-  const [given, absent] = [mustBe(expected, isText), mustBe(expected + HOW_TO_SET, isText)]
+  const [given, absent] = [mustBe(expected + ALONE, isBare), mustBe(expected + HOW_TO_SET, isText)]
   return (value, option) => (value === undefined || value === '' ? absent : given)(value, option)
 }
 

@@ -1,8 +1,9 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, failureOf, publish } from '../audit.js'
 import type { AuthContext } from '../context.js'
+import { isText } from '../claims.js'
 import { methodsOf } from '../current-user/methods.js'
-import { AuthError } from '../errors.js'
+import { AuthError, type AuthErrorCode } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
@@ -61,10 +62,13 @@ export function failureBody (failure: unknown): object {
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? 'Unknown', message }
 }
 
-/** Returns an error with a code: `unavailable` for those without, such as of a session store. */
+/** The codes for errors of the application that have a status and no code. */
+const CODES: Readonly<Record<number, AuthErrorCode>> = { 401: 'unauthenticated', 403: 'forbidden', 404: 'not_found' }
+
+/** Returns an error with a code: what a hook of the application throws keeps its own. */
 function refusalOf (failure: unknown): AuthError {
   if (failure instanceof AuthError) return failure
-  const { validation, statusCode = 500, message }: Partial<FastifyError> = Object(failure)
+  const { validation, statusCode = 0, code, message = '' }: Partial<FastifyError> = Object(failure)
   if (validation !== undefined) {
     return new AuthError('invalid_request', {
       message: `The request does not have the expected form: ${message}.`,
@@ -72,8 +76,14 @@ function refusalOf (failure: unknown): AuthError {
     })
   }
   if (statusCode === 429) return new AuthError('rate_limited', { cause: failure })
-  if (statusCode >= 400 && statusCode < 500) return new AuthError('invalid_request', { statusCode, cause: failure })
-  return new AuthError('unavailable', { cause: failure })
+  const isDeliberate = statusCode >= 400 && statusCode < 600 && statusCode !== 500
+  if (!isDeliberate) return new AuthError('internal_error', { cause: failure })
+  const options = { statusCode, cause: failure }
+  const known = statusCode < 500 ? CODES[statusCode] ?? 'invalid_request' : 'internal_error'
+  // Of a parser or the router.
+  if (isText(code) && code.startsWith('FST_ERR_')) return new AuthError(known, options)
+  const own = new AuthError(known, statusCode < 500 ? { ...options, message } : options)
+  return isText(code) ? Object.assign(own, { code }) : own
 }
 
 /** Logs refusals as info; what only the operator can repair as an error, with its cause. */
@@ -87,7 +97,8 @@ function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: stri
     // Other causes are not logged: a parser quotes its input, which may be a password.
     const isOfProvider = cause instanceof ProviderFailure ||
       (cause instanceof Error && ['access_denied', 'not_allowed'].includes(code))
-    request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message }) }, message)
+    const { endpoint }: Partial<ProviderFailure> = Object(cause)
+    request.log.info({ ...entry, ...(isOfProvider && { reason: cause.message, endpoint }) }, message)
   } else {
     // The sentence for the client is the message of the entry; the reason is that of the error.
     request.log.error({ ...entry, err: cause ?? refusal }, message)

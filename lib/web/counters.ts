@@ -1,5 +1,6 @@
 import fastifyRateLimit, { type RateLimitOptions } from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { wrapStoreErrors } from '../accounts/auth-store.js'
 import { BoundedMap } from '../base/bounded-map.js'
 import { TIMEOUT_MS, withTimeout } from '../base/with-timeout.js'
 import type { ResolvedRateLimits } from '../rate-limits.js'
@@ -50,7 +51,8 @@ export async function setUpCounter (
   const counter = await chooseCounter(app, options?.store, shared)
   return rules => {
     const count = counter(rules)
-    return (...attempt) => withTimeout(TIMEOUT_MS, count(...attempt), 'the store of counts')
+    return (...attempt) => wrapStoreErrors(() =>
+      withTimeout(TIMEOUT_MS, count(...attempt), 'the store of counts'))
   }
 }
 

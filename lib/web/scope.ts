@@ -13,9 +13,12 @@ import { principalOf } from '../session/record.js'
 import { answerFailure, failureBody } from './answers.js'
 import { undocumented } from './schema-parts.js'
 
-/** Of every response: it may have the user's data, or redirect away from a URL with a code. */
+/**
+ * Of every response: it may have the user's data, or redirect away from a URL with a code. A proxy
+ * that rewrites addresses in pages would change forms and links.
+ */
 const HEADERS = {
-  'Cache-Control': 'no-store',
+  'Cache-Control': 'no-store, no-transform',
   'X-Content-Type-Options': 'nosniff'
 }
 

@@ -253,7 +253,7 @@ for (const kind of ['memory', 'SQLite'] as const) {
       const use = async () => (await new Browser(start.app).post(REGISTER, { token, password: ADA.password })).json()
 
       isDown = true
-      t.equal((await use()).code, 'unavailable')
+      t.equal((await use()).code, 'internal_error')
       const user = await start.app.auth.findUser({ email: ADA.email })
       t.ok(user)
       isDown = false

@@ -249,7 +249,7 @@ t.test('the page of a new address asks for the password unless its user is signe
   const elsewhere = new Browser(start.app)
   const page = await elsewhere.get(url, { accept: 'text/html' })
   t.match(page.body, /type="password"/)
-  t.match(page.headers, { 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' })
+  t.match(page.headers, { 'referrer-policy': 'no-referrer', 'cache-control': 'no-store, no-transform' })
 
   const [form = { action: '', fields: {} }] = formsOn(page.body)
   const wrong = await elsewhere.submit(form.action, { ...form.fields, password: 'wrong password' })

@@ -160,11 +160,11 @@ t.test('the hook onLink is told who links what, with the tokens of the provider,
   t.strictSame(await waysIn(), ['a ada-1', 'local ada@example.com'])
 })
 
-t.test('the hook onLink refuses with its code, a mistake in it is unavailable, and nothing is linked', async t => {
+t.test('the hook onLink refuses with its code, a mistake in it is an internal error, and nothing is linked', async t => {
   const failures = [
     ['not_ours', new SignInRefused('not_ours')],
     ['forbidden', new AuthError('forbidden')],
-    ['unavailable', new Error('the directory is down')]
+    ['internal_error', new Error('the directory is down')]
   ] as const
   for (const [code, failure] of failures) {
     const { browser, userId, waysIn } = await withAda(t, { onLink: () => { throw failure } })

@@ -111,7 +111,7 @@ t.test('the callback answers no-store, and its code and state reach no log', asy
   const landing = await browser.get(callback)
   await browser.get(callback)
 
-  t.equal(landing.headers['cache-control'], 'no-store')
+  t.equal(landing.headers['cache-control'], 'no-store, no-transform')
   t.equal(landing.headers['referrer-policy'], 'no-referrer')
   const secrets = [...new URL(callback, BASE_URL).searchParams].filter(([name]) => name !== 'iss').map(([, value]) => value)
   secrets.push(fake.clientSecret, 'the-access-token', 'the-refresh-token')

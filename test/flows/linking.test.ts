@@ -167,7 +167,7 @@ for (const [kind, newStore] of Object.entries(SOME_STORES)) {
 
       await t.rejects(
         userOfIdentity(store, 'b', verified('2'), async () => { throw new Error('the directory is down') }),
-        { code: 'unavailable', statusCode: 503, cause: { message: 'the directory is down' } }
+        { code: 'internal_error', statusCode: 500, cause: { message: 'the directory is down' } }
       )
       await t.rejects(
         userOfIdentity(store, 'b', verified('2'), async () => { throw new SignInRefused('not_ours') }),

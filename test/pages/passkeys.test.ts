@@ -75,7 +75,7 @@ t.test('the script is kept by browsers under the name that has its hash alone', 
   }])
   t.match(body, 'data-passkey')
   for (const other of ['/auth/local/passkeys/script.js', '/auth/local/passkeys/script.js?v=0123456789abcdef', `${script}&v=1`]) {
-    t.equal((await browser.get(other)).headers['cache-control'], 'no-store', other)
+    t.equal((await browser.get(other)).headers['cache-control'], 'no-store, no-transform', other)
   }
 })
 

@@ -119,6 +119,14 @@ t.test('invalid_client with status 200 is one too', async t => {
   t.equal(await subjectAt(fake, fake.provider()), 'ada')
 })
 
+t.test('where client_id is wanted in the body, the log points to the option', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  fake.metadata.token_endpoint_auth_methods_supported = ['client_secret_basic']
+  fake.lies.set('/token', () => json(400, { error: 'invalid_request', error_description: 'client_id is missing' }))
+  t.equal(await failureAt(t, fake, fake.provider()),
+    'set clientAuthentication to "client_secret_post" if the provider reads client_id from the body (invalid_request: client_id is missing)')
+})
+
 t.test('after any other failure the other method is not tried', async t => {
   for (const [status, error] of [[400, 'invalid_grant'], [400, 'invalid_request'], [401, 'access_denied'], [401, undefined], [503, undefined]] as const) {
     const fake = await startFakeOpenIdProvider(t)

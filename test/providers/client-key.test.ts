@@ -133,6 +133,29 @@ t.test('a wrong key, a wrong audience and a wrong clock each have their sentence
     t.equal(await signIn(provider()), 'ada')
     t.equal(assertions().length, 1, 'the late one is not among those that were noted')
   })
+
+  t.test('a clock that the provider tolerates no more, and one that it names', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.metadata.token_endpoint_auth_methods_supported = ['private_key_jwt']
+    const subject = new OidcProvider({
+      name: 'bank',
+      discoveryUrl: `${fake.issuer}/.well-known/openid-configuration`,
+      clientId: fake.clientId,
+      clientKey: ES256.clientKey,
+      allowInsecureRequests: true
+    })
+    const reasonAt = async (seconds: number, description: string): Promise<string> => {
+      const date = new Date(Date.now() + seconds * 1000).toUTCString()
+      fake.lies.set('/token', () => json(401, { error: 'invalid_client', error_description: description }, { date }))
+      const { searchParams: parameters } = new URL(fake.consent((await subject.authorizationUrl(CHECKS)).href), 'https://app.example')
+      return causeOf(t, subject.authenticate({ ...CHECKS, parameters }))
+    }
+    t.match(await reasonAt(-10, 'no'), /^set the clock of this machine, which differs by \d+ seconds; else /)
+    for (const description of ['exp is past', 'the assertion has expired', 'iat is in the future', 'JWT not active yet']) {
+      t.equal(await reasonAt(0, description), `check the clock of this machine (${description})`)
+    }
+    t.match(await reasonAt(0, 'unknown key'), /^register the public key of clientKey/)
+  })
 })
 
 t.test('an assertion that a provider quotes stays out of the log', async t => {
@@ -258,9 +281,9 @@ t.test('a secret that a function returns is asked for each time', async t => {
   t.match(await causeOf(t, signIn()), /^check clientId and clientSecret/)
   secret = fake.clientSecret
   t.equal(await signIn(), 'ada')
-  for (const none of [undefined, '', 7]) {
+  for (const none of [undefined, '', 7, `${fake.clientSecret}\n`]) {
     secret = none
-    t.equal(await causeOf(t, signIn()), 'the function clientSecret did not return a text')
+    t.equal(await causeOf(t, signIn()), 'the function clientSecret did not return the secret alone')
   }
 })
 

@@ -137,6 +137,27 @@ t.test('an answer that does not tell who the user is does not sign in', async t 
   }
 })
 
+t.test('the log names the endpoint that failed, without its query', async t => {
+  class ProofProvider extends SmallProvider {
+    protected override async identify (api: ProviderApi): Promise<UncheckedIdentity> {
+      await api.getList('https://small.example/emails?proof=secret')
+      return super.identify(api)
+    }
+  }
+  const parameters = new URLSearchParams({ code: 'c', state: CHECKS.state })
+  for (const path of ['token', 'me', 'emails']) {
+    for (const failed of [() => new Response('no', { status: 500 }), () => Response.json('no'), () => { throw new TypeError('fetch failed') }]) {
+      const fetch: typeof globalThis.fetch = async url => {
+        const { pathname } = new URL(String(url))
+        if (pathname === `/${path}`) return failed()
+        return Response.json(pathname === '/emails' ? [] : { id: '1', access_token: 'a', token_type: 'bearer' })
+      }
+      const attempt = new ProofProvider({ fetch }).authenticate({ ...CHECKS, parameters })
+      await t.rejects(attempt, { cause: { endpoint: `https://small.example/${path}` } }, path)
+    }
+  }
+})
+
 t.test('the reason that an API gives is kept for the log, without its other members', async t => {
   const cases: Array<[Response, RegExp]> = [
     [Response.json({ error: 'invalid_token', error_description: 'it has\r\nexpired' }, { status: 401 }), /status 401: invalid_token: it has expired$/],

@@ -645,19 +645,115 @@ t.test('keys are chosen and fetched anew as needed', async t => {
     t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
   })
 
-  t.test('keys that were missing are asked for again a minute later', async t => {
+  t.test('keys that are missing are asked for again at once, and a minute later', async t => {
     const fake = await startFakeOpenIdProvider(t)
     const provider = fake.provider()
     fake.lies.set('/jwks', () => json(200, { keys: [] }))
     t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
+    t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 2)
     fake.lies.clear()
     t.equal((await refusal(t, signIn(fake, { provider }))).code, 'provider_error')
 
     fake.idTokenClaims = { iat: Math.floor(Date.now() / 1000) }
     advanceClock(t, 61_000)
     t.equal((await signIn(fake, { provider })).identity.subject, 'ada')
+    t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 3)
+  })
+
+  t.test('keys are fetched anew after five minutes', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    const provider = fake.provider()
+    await signIn(fake, { provider })
+    advanceClock(t, 299_000)
+    await signIn(fake, { provider })
+    t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 1)
+    advanceClock(t, 2000)
+    await signIn(fake, { provider })
     t.equal(fake.requests.filter(request => request === 'GET /jwks').length, 2)
   })
+
+  const odd: Readonly<Record<string, unknown>> = {
+    'is null': null,
+    'is a text': 'key-1',
+    'lacks what its type requires': { kty: 'RSA', kid: 'key-1' },
+    'has a coordinate of a wrong type': { kty: 'EC', kid: 'key-1', crv: 'P-256', x: 1, y: [] },
+    'has key_ops that are not a list': { kty: 'RSA', kid: 'key-1', n: 'AQAB', e: 'AQAB', key_ops: 5 },
+    'is of an unknown type': { kty: 'lattice', kid: 'key-1' },
+    'is a secret': { kty: 'oct', kid: 'key-1', k: 'c2VjcmV0' }
+  }
+  for (const [what, key] of Object.entries(odd)) {
+    t.test(`a key beside the right one that ${what} does not end a sign-in`, async t => {
+      const fake = await startFakeOpenIdProvider(t)
+      fake.lies.set('/jwks', () => json(200, { keys: [key, { ...fake.jwk, use: null, key_ops: null }] }))
+      for (const kid of [{ kid: 'key-1' }, {}]) {
+        fake.forgeIdToken = payload => fake.signedIdToken(payload, { alg: 'RS256', ...kid })
+        t.equal((await signIn(fake)).identity.subject, 'ada')
+      }
+    })
+  }
+
+  t.test('an answer without a list of keys is refused', async t => {
+    const fake = await startFakeOpenIdProvider(t)
+    fake.lies.set('/jwks', () => json(200, { keys: { 'key-1': fake.jwk } }))
+    t.equal((await refusal(t, signIn(fake))).code, 'provider_error')
+  })
+})
+
+t.test('a provider that requires pushed requests of a client gets them by the option', async t => {
+  const idp = await startOpenIdProvider(t, {
+    redirectUris: [CHECKS.redirectUri],
+    client: { require_pushed_authorization_requests: true },
+    configuration: { features: { pushedAuthorizationRequests: { enabled: true } } }
+  })
+  const signInBy = async (options: { pushedAuthorizationRequests?: boolean }) => {
+    const provider = idp.provider(options)
+    const url = await provider.authorizationUrl(CHECKS)
+    const { searchParams: parameters } = await idp.authorize(url.href)
+    return { sent: [...url.searchParams.keys()], ...await provider.authenticate({ ...CHECKS, parameters }) }
+  }
+
+  t.equal((await refusal(t, signInBy({}))).code, 'provider_error')
+  const { sent, identity } = await signInBy({ pushedAuthorizationRequests: true })
+
+  t.strictSame(sent, ['client_id', 'request_uri'])
+  t.equal(identity.subject, 'ada')
+})
+
+t.test('a pushed request that the metadata have no endpoint for is refused before any redirect', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const { code, cause } = await refusal(t, signIn(fake, { provider: fake.provider({ pushedAuthorizationRequests: true }) }))
+  t.equal(code, 'provider_error')
+  t.match(Object(cause).message, /pushed_authorization_request_endpoint/)
+})
+
+t.test('the log names the endpoint that failed', async t => {
+  for (const path of ['/token', '/jwks', '/userinfo', '/par']) {
+    for (const [name, [, lie]] of some(Object.entries(FAILURES), 4)) {
+      const fake = await startFakeOpenIdProvider(t)
+      fake.metadata.pushed_authorization_request_endpoint = `${fake.issuer}/par`
+      fake.profile = { sub: 'ada' }
+      fake.lies.set(path, lie)
+      const provider = fake.provider({ pushedAuthorizationRequests: path === '/par', timeout: 300 })
+      t.match((await refusal(t, signIn(fake, { provider }))).cause, { endpoint: `${fake.issuer}${path}` }, `${name} at ${path}`)
+    }
+  }
+})
+
+t.test('a clock that differs by more than the tolerance is named', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  const now = Math.floor(Date.now() / 1000)
+  for (const claims of [{ iat: now + 60 }, { nbf: now + 60 }, { exp: now - 60 }]) {
+    fake.idTokenClaims = claims
+    t.match(Object((await refusal(t, signIn(fake))).cause).message, /check the clock of this machine/)
+  }
+})
+
+t.test('a used or expired code is an everyday failure, as each provider calls it', async t => {
+  const fake = await startFakeOpenIdProvider(t)
+  for (const error of ['invalid_grant', 'invalid_code', 'code_already_used', 'bad_verification_code']) {
+    fake.lies.set('/token', () => json(400, { error }))
+    t.match((await refusal(t, signIn(fake))).cause, { isEveryday: true, endpoint: `${fake.issuer}/token` }, error)
+  }
 })
 
 t.test('a mistake in a class is not taken for a network that is down, and keeps its stack', async t => {

@@ -1,7 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider } from '../../lib/index.js'
+import { AppleProvider, Auth0Provider, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider } from '../../lib/index.js'
 import { assertProviderName, checkedProviderOptions } from '../../lib/providers/provider-options.js'
 
+const P256 = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const NEEDED = { name: 'dev', clientId: 'the-app', clientSecret: 'zxcvbnm' }
 
 /** As somebody without types calls it. */
@@ -51,6 +53,24 @@ t.test('a mistake names the provider and the option, and prints no secret', asyn
 
     t.notOk(String(refused).includes(NEEDED.clientSecret))
   }
+})
+
+t.test('an id or a secret with a line feed, quotes or blanks around it is refused by name, as a setting is', async t => {
+  const discoveryUrl = 'https://id.example/.well-known/openid-configuration'
+  const apple = { clientId: 'a', teamId: 'b', keyId: 'c', privateKey: P256 }
+  for (const mistaken of ['zxcvbnm\n', ' zxcvbnm', 'zxcvbnm\t', '"zxcvbnm"', "'zxcvbnm'", '\u201czxcvbnm\u201d', 'zxc\nvbnm', '\ufeffzxcvbnm']) {
+    for (const option of ['clientId', 'clientSecret']) {
+      const message = new RegExp(`^dev: ${option} must be .* without quotes`)
+      const refused = t.throws(() => checked({ [option]: mistaken }), { name: 'OptionsError', message })
+      t.notOk(String(refused).includes('zxc'))
+    }
+    t.throws(() => new OidcProvider({ name: 'dev', discoveryUrl, clientId: 'a', clientSecret: mistaken }),
+      { message: /^dev: clientSecret must be/ })
+    for (const option of ['teamId', 'keyId']) {
+      t.throws(() => new AppleProvider({ ...apple, [option]: mistaken }), { message: new RegExp(`^apple: ${option} must be`) })
+    }
+  }
+  t.equal(checked({ clientSecret: 'blanks and "quotes" in it' }).clientSecret, 'blanks and "quotes" in it')
 })
 
 t.test('attack 8: parameters that the sign-in sets cannot be static', async t => {

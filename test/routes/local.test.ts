@@ -262,7 +262,7 @@ t.test('tokens are issued to signed-in users', async t => {
 
     const issued = await browser.post('/auth/local/token', { sub: 'eve', ttl: 1e6, role: 'god' })
     t.equal(issued.statusCode, 200)
-    t.equal(issued.headers['cache-control'], 'no-store')
+    t.equal(issued.headers['cache-control'], 'no-store, no-transform')
     t.match(issued.json(), { token_type: 'Bearer', expires_in: 60 })
 
     const verified = await new Browser(browser.app).post('/auth/local/verify-token', { token: issued.json().token })

@@ -48,7 +48,7 @@ t.test('unknown paths and methods under the prefix are 404 from the plugin, for 
       if (method !== 'HEAD') t.strictSame(JSON.parse(body), NOT_FOUND, `${method} ${url}`)
       t.match(headers, {
         'content-type': 'application/json; charset=utf-8',
-        'cache-control': 'no-store',
+        'cache-control': 'no-store, no-transform',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer'
       })

@@ -32,7 +32,7 @@ t.test('a visitor learns how users sign in, and gets no cookie', async t => {
       const { statusCode, headers, body } = await app.inject({ url: '/auth/session', headers: { accept } })
 
       t.strictSame([statusCode, JSON.parse(body)], [200, { ...VISITOR, offers: { ...nothing, ...offers } }])
-      t.match([headers['cache-control'], headers['set-cookie']], ['no-store', undefined])
+      t.match([headers['cache-control'], headers['set-cookie']], ['no-store, no-transform', undefined])
     }
   }
 })

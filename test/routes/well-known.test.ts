@@ -17,7 +17,7 @@ t.test('a password manager is redirected to the page of the application, without
       const { statusCode, headers, body } = await app.inject({ url: `${URL}?next=https://evil.example`, headers: { accept } })
       t.match([statusCode, headers.location, body], [302, PAGE, ''])
       t.equal(headers['set-cookie'], undefined)
-      t.equal(headers['cache-control'], 'no-store')
+      t.equal(headers['cache-control'], 'no-store, no-transform')
     }
     t.equal((await app.inject(`/auth${URL}`)).statusCode, 404)
   }

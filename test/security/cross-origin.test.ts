@@ -277,7 +277,7 @@ t.test('attack 38: the cookie goes with no form of another site, to no script, o
   }
 })
 
-const CACHED_NOWHERE = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' }
+const CACHED_NOWHERE = { 'cache-control': 'no-store, no-transform', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' }
 
 /** Every route (attack 22: a linking too), with what it answers to somebody who succeeds and to those who do not. */
 const ANSWERS: ReadonlyArray<readonly [what: string, status: number, send: (browser: Browser) => Promise<LightMyRequestResponse>]> = [
@@ -459,5 +459,5 @@ t.test('attack 59: an answer whose session cannot be saved is unavailable, with 
 
   t.equal(response.statusCode, 503)
   t.match(response.json(), { code: 'unavailable', message: /Sessions cannot be reached/ })
-  t.match(response.headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
+  t.match(response.headers, { 'cache-control': 'no-store, no-transform', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
 })

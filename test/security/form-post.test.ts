@@ -81,7 +81,7 @@ t.test('attack 108: a response that is posted is passed on by 303 to the GET cal
   t.strictSame(Object.fromEntries(location.searchParams), {
     code: fields.get('code'), state: fields.get('state'), iss: fields.get('iss'), ...more
   })
-  t.match(posted.headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'set-cookie': undefined })
+  t.match(posted.headers, { 'cache-control': 'no-store, no-transform', 'referrer-policy': 'no-referrer', 'set-cookie': undefined })
   t.strictSame([store.asked, posts.requests], [[], []], 'nothing is read, and the provider is not asked')
   t.notMatch(lines.join(''), new RegExp(`${fields.get('code')}|${fields.get('state')}|secret-text`))
 

@@ -522,7 +522,7 @@ t.test('attack 77: no token is in the log, the audit events, a redirect or the d
       const referer = `${BASE_URL}${path}?token=${token}`
       const page = await browser.get(`${path}?token=${token}`, { accept: 'text/html' })
       t.match(page.headers, {
-        'content-security-policy': /default-src 'none'/, 'referrer-policy': 'no-referrer', 'cache-control': 'no-store'
+        'content-security-policy': /default-src 'none'/, 'referrer-policy': 'no-referrer', 'cache-control': 'no-store, no-transform'
       })
       t.notMatch(page.body, /(?:src|href|url\()\s*=?\s*["'(]?(?:https?:)?\/\//)
       for (const answer of [

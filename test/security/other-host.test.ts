@@ -78,7 +78,7 @@ t.test('attack 141: a navigation to a page or a sign-in is redirected to baseUrl
       if (target === null) continue
       if (headers === NAVIGATION) redirected.push(path)
       t.equal(target, path + query)
-      t.match(others, { 'cache-control': 'no-store', 'set-cookie': undefined })
+      t.match(others, { 'cache-control': 'no-store, no-transform', 'set-cookie': undefined })
     }
   }
   const others = [

@@ -51,7 +51,7 @@ t.test('attack 118: the policy of the pages runs nothing and names no other orig
   const { headers } = await browser.get('/auth/pages/sign-in')
   t.match(headers['content-security-policy'], new RegExp('^default-src \'none\'; style-src \'sha256-[\\w+/]{43}=\' \'self\'; ' +
     'img-src \'self\'; form-action \'self\'; frame-ancestors \'none\'; base-uri \'none\'$'))
-  t.match(headers, { 'cache-control': 'no-store', 'x-robots-tag': 'noindex', 'referrer-policy': 'no-referrer' })
+  t.match(headers, { 'cache-control': 'no-store, no-transform', 'x-robots-tag': 'noindex', 'referrer-policy': 'no-referrer' })
 })
 
 t.test('attack 118: a look that would load from elsewhere is refused', async t => {

@@ -253,7 +253,7 @@ t.test('attack 99: a state that is missing, foreign or old leads to the default 
   for (const [query, page] of pages) {
     const answer = await browser.get(`/auth/fake/signed-out${query}`)
     t.strictSame([answer.statusCode, answer.headers.location], [302, page], query.slice(0, 30))
-    t.strictSame([answer.body, answer.headers['set-cookie'], answer.headers['cache-control']], ['', undefined, 'no-store'])
+    t.strictSame([answer.body, answer.headers['set-cookie'], answer.headers['cache-control']], ['', undefined, 'no-store, no-transform'])
   }
   advanceClock(t, 10 * 60 * 1000 + 1)
   t.equal((await browser.get(`/auth/fake/signed-out?state=${state}`)).headers.location, '/shop/')
@@ -279,7 +279,7 @@ t.test('attack 99: the page of the sign-out runs nothing, whatever the endpoint 
   const { statusCode, headers, body } = await browser.submit('/auth/logout', THERE)
 
   t.equal(statusCode, 200)
-  t.match(headers, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer', 'content-type': 'text/html; charset=utf-8' })
+  t.match(headers, { 'cache-control': 'no-store, no-transform', 'referrer-policy': 'no-referrer', 'content-type': 'text/html; charset=utf-8' })
   t.match(headers['content-security-policy'], /^default-src 'none'; style-src 'sha256-\S+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/)
   t.equal(headers.location, undefined)
   t.equal(headers.refresh, undefined)

@@ -620,7 +620,7 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
       const { token } = (await ada.post('/auth/local/token')).json()
       const refused = async (browser: Browser, what: string) => {
         const response = await browser.post('/auth/local/token', { sub: adaId })
-        t.strictSame([response.statusCode, response.json().code, response.headers['cache-control']], [401, 'unauthenticated', 'no-store'], what)
+        t.strictSame([response.statusCode, response.json().code, response.headers['cache-control']], [401, 'unauthenticated', 'no-store, no-transform'], what)
       }
 
       await refused(new Browser(app), 'anonymous')
@@ -673,7 +673,9 @@ for (const [name, createSessions] of SOME_SESSION_STORES) {
         'a sign-out': await ada.post('/auth/local/revoke')
       }
 
-      for (const [what, { statusCode, headers }] of Object.entries(responses)) t.equal(headers['cache-control'], 'no-store', `${what}: ${statusCode}`)
+      for (const [what, { statusCode, headers }] of Object.entries(responses)) {
+        t.equal(headers['cache-control'], 'no-store, no-transform', `${what}: ${statusCode}`)
+      }
     })
   })
 }

@@ -128,6 +128,7 @@ describe('the provider class', () => {
     expect(OidcProvider).type.not.toBeConstructableWith({ ...client, discoveryUrl: oidc.discoveryUrl })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, discoveryUrl: new URL(oidc.discoveryUrl) })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, issuer: ['https://id.example'] })
+    expect(OidcProvider).type.toBeConstructableWith({ ...oidc, pushedAuthorizationRequests: true })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, userinfo: 'https://id.example/userinfo' })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, allowInsecureRequests: 1 })
     expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, discoveryURL: oidc.discoveryUrl })

@@ -192,6 +192,7 @@ export const de: Texts = {
     rate_limited: 'Zu viele Versuche.',
     busy: 'Der Dienst ist gerade stark ausgelastet. Versuchen Sie es gleich noch einmal.',
     unavailable: 'Der Dienst ist gerade nicht verfügbar. Versuchen Sie es später noch einmal.',
+    internal_error: 'Wegen eines Fehlers in dieser Anwendung hat das nicht geklappt. Versuchen Sie es später.',
     invalid_state: 'Diese Anmeldung ist abgelaufen. Beginnen Sie noch einmal von vorn.',
     access_denied: 'Die Anmeldung wurde abgebrochen.',
     not_allowed: 'Dieses Konto ist hier nicht zugelassen. Nehmen Sie ein anderes, oder fragen Sie den Betreiber.',

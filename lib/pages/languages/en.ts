@@ -187,6 +187,7 @@ export const english = {
     rate_limited: 'Too many attempts.',
     busy: 'The service is busy right now. Try again in a moment.',
     unavailable: 'The service isn’t available right now. Try again later.',
+    internal_error: 'That did not work, because of a fault in this application. Try again later.',
     invalid_state: 'This sign-in has expired. Start again.',
     access_denied: 'The sign-in was cancelled.',
     not_allowed: 'This account isn’t allowed to sign in here. Use another one, or ask the operator.',

@@ -189,6 +189,7 @@ export const es: Texts = {
     rate_limited: 'Demasiados intentos.',
     busy: 'El servicio está muy solicitado en este momento. Vuelve a intentarlo en unos instantes.',
     unavailable: 'El servicio no está disponible en este momento. Vuelve a intentarlo más tarde.',
+    internal_error: 'No ha funcionado por un error de esta aplicación. Vuelve a intentarlo más tarde.',
     invalid_state: 'Este inicio de sesión ha caducado. Empieza de nuevo.',
     access_denied: 'Se ha cancelado el inicio de sesión.',
     not_allowed: 'Esta cuenta no tiene permiso para iniciar sesión aquí. Usa otra o pregunta al responsable.',

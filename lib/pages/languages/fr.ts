@@ -193,6 +193,7 @@ export const fr: Texts = {
     rate_limited: 'Trop de tentatives.',
     busy: 'Le service est très sollicité. Réessayez dans un instant.',
     unavailable: 'Le service est momentanément indisponible. Réessayez plus tard.',
+    internal_error: 'Cela n’a pas fonctionné à cause d’une erreur de cette application. Réessayez plus tard.',
     invalid_state: 'Cette connexion a expiré. Recommencez.',
     access_denied: 'La connexion a été annulée.',
     not_allowed: 'Ce compte n’est pas autorisé à se connecter ici. Utilisez-en un autre ou contactez l’exploitant.',
