@@ -13,7 +13,7 @@ import { sqliteTables } from './tables.js'
 import { watchedFile } from './watched-file.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
-export async function openSqlite (target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>) {
+export async function openSqlite (target: SqliteTarget, options: SqliteDatabaseOptions) {
   if ('file' in target) {
     const connection = await openFile(target.file, options.createTables)
     const watched = watchedFile(target.file, connection, options.lost)
