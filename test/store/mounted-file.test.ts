@@ -56,6 +56,15 @@ t.test('a process that may not read its mounts opens the file, without a warning
   t.match(await reported(join(outside, 'users.db'), file, [file], [...limits, ...withMounts]), warning, 'one that may warns')
 })
 
+t.test('an SQLite file on a full disk is one line with what to do, before a request', { skip: refused }, async t => {
+  const { inside } = folders(t)
+  const program = [process.execPath, ...process.execArgv, join(import.meta.dirname, 'report-process.ts'), join(inside, 'users.db')]
+  const full = 'mount -t tmpfs -o size=8k tmpfs "$0" && exec "$@"'
+  const { stdout } = await run('unshare', ['--map-root-user', '--mount', 'sh', '-c', full, inside, ...program])
+
+  t.match(stdout, /disk I\/O error; make room on the disk, or /)
+})
+
 function folders (t: Test): { outside: string, inside: string } {
   const folder = t.testdir({ outside: {}, inside: {} })
   return { outside: join(folder, 'outside'), inside: join(folder, 'inside') }
