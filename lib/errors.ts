@@ -150,3 +150,6 @@ export class OptionsError extends TypeError {
   /** The same for each; the message names the option. */
   readonly code = 'invalid_options'
 }
+
+// Here, because what an older Node.js lacks is used by modules that load this one.
+if (!('groupBy' in Object)) throw new OptionsError(`Node.js 22.12 or later is needed; this is ${process.version}`)

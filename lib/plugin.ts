@@ -237,7 +237,7 @@ function warnInProduction (app: FastifyInstance, { session, site: { baseUrl } }:
   }
 }
 
-const plugin = fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.8.5' })
+const plugin = fp(authPlugin, { name: 'fastify-svc-auth', fastify: '^5.12.1' })
 
 /**
  * Adds sign-in to a Fastify application: mounts the routes of its providers, and decorates

@@ -80,5 +80,5 @@ CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_
 CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> 'email_domain') text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> 'name_key') text_pattern_ops);--> statement-breakpoint
-CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> 'created_at')::bigint),"user_id");--> statement-breakpoint
+CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> 'created_at')::bigint),user_id);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> 'blocked' is not null;

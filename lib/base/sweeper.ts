@@ -6,12 +6,17 @@ const SWEEP_INTERVAL_MS = 60_000
  */
 export class Sweeper {
   readonly #sweep: (now: number) => Promise<void>
+  readonly #failed: (error: unknown) => void
   #lastSweep: number
   #underWay: Promise<void> | null = null
 
-  /** @param lastSweep the time from which on a minute passes; default the first use sweeps */
-  constructor (sweep: (now: number) => Promise<void>, lastSweep = 0) {
+  /**
+   * @param failed is told why a sweep failed
+   * @param lastSweep the time from which on a minute passes; default the first use sweeps
+   */
+  constructor (sweep: (now: number) => Promise<void>, failed: (error: unknown) => void = () => {}, lastSweep = 0) {
     this.#sweep = sweep
+    this.#failed = failed
     this.#lastSweep = lastSweep
   }
 
@@ -20,6 +25,6 @@ export class Sweeper {
     // The clock may have been set back.
     if (this.#underWay !== null || Math.abs(now - this.#lastSweep) < SWEEP_INTERVAL_MS) return
     this.#lastSweep = now
-    this.#underWay = this.#sweep(now).catch(() => {}).finally(() => { this.#underWay = null })
+    this.#underWay = this.#sweep(now).catch(this.#failed).finally(() => { this.#underWay = null })
   }
 }

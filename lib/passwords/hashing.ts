@@ -22,7 +22,21 @@ export const WAITING = 256
 const queue = new FairQueue({ running: RUNNING, waiting: WAITING, retryAfter: 3 })
 
 /** The native module is loaded when the application is ready, or with the first password. */
-const native = new Once<typeof argon2>(() => import('@node-rs/argon2'))
+const native = new Once<typeof argon2>(() => import('@node-rs/argon2').catch(notLoaded))
+
+function notLoaded (cause: unknown): never {
+  if (!String(cause).includes('native binding')) throw cause
+  throw new Error(`Passwords need the package ${nativePackage(process)}, which is an optional dependency; install ` +
+    'all packages on this platform, without --omit=optional, and if it is still missing, as with a lockfile of ' +
+    'another platform, remove package-lock.json and node_modules first', { cause })
+}
+
+/** Names the package with the native module for a platform. */
+export function nativePackage ({ platform, arch, report }: Pick<NodeJS.Process, 'platform' | 'arch' | 'report'>) {
+  const libc = (): string => Object(report.getReport()).header.glibcVersionRuntime === undefined ? '-musl' : '-gnu'
+  const abi = platform === 'linux' ? libc() + (arch === 'arm' ? 'eabihf' : '') : platform === 'win32' ? '-msvc' : ''
+  return `@node-rs/argon2-${platform}-${arch}${abi}`
+}
 
 /**
  * Computes the password hashes of this process in the thread pool of Node.js, a few at a time.

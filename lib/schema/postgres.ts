@@ -28,7 +28,8 @@ export const users = pgTable('svc_auth_users', {
   uniqueIndex('svc_auth_users_email_unique').on(table.email.op('text_pattern_ops')),
   index('svc_auth_users_domain').on(sql`(extras ->> 'email_domain') text_pattern_ops`),
   index('svc_auth_users_name').on(sql`(extras ->> 'name_key') text_pattern_ops`),
-  index('svc_auth_users_created').on(sql`((extras ->> 'created_at')::bigint)`, table.userId),
+  // All as expressions, which is how drizzle-kit reads it: `push` would make it again otherwise.
+  index('svc_auth_users_created').on(sql`((extras ->> 'created_at')::bigint)`, sql`user_id`),
   index('svc_auth_users_blocked').on(table.userId).where(sql`extras -> 'blocked' is not null`)
 ])
 

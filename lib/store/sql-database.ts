@@ -43,4 +43,7 @@ export interface SqlDatabase {
 
   /** Runs a statement that writes. */
   execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void>
+
+  /** Is told, for the log, why rows that are over were not removed. */
+  readonly notSwept: ((error: unknown) => void) | undefined
 }

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { statusOf } from '../accounts/account.js'
 import { Sweeper } from '../base/sweeper.js'
 import { type Claims, mergeClaims } from '../claims.js'
-import { type SQLWrapper, and, desc, eq, gt, isNull, lte, notInArray, or, sql } from '../drizzle/sql.js'
+import { type SQL, type SQLWrapper, and, count, desc, eq, gt, inArray, isNull, lte, sql } from '../drizzle/sql.js'
 import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import type { SessionRows } from './capabilities.js'
@@ -16,15 +18,16 @@ import type { SqlDatabase } from './sql-database.js'
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: OneTimeEntries
   readonly userId: SQLWrapper
-  /** How many sessions a sweep looks at. */
-  readonly swept: number
 }
+
+/** How many rows a sweep looks at in one statement: SQLite holds up the process meanwhile. */
+const SWEPT = 1000
 
 /** Keeps sessions and what they own, and removes what is over while some are written. */
 export function sqlSessions (
-  database: SqlDatabase, { find, insert, end, entries, userId: ofUser, swept }: SqlSessionsDialect
+  database: SqlDatabase, { find, insert, end, entries, userId: ofUser }: SqlSessionsDialect
 ): SessionRows {
-  const { sessions } = database.tables
+  const { sessions, oneTimeEntries } = database.tables
   const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt } = sessions
   const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
   const isOpen = and(isNull(endedAt), gt(expiresAt, given('now')))
@@ -33,7 +36,13 @@ export function sqlSessions (
     .where(and(eq(userId, ofUser), eq(generation, given('generation')), isOpen))
     .orderBy(desc(seenAt))
     .limit(MAX_LISTED))
-  const sweeper = new Sweeper(sweep(database, swept))
+  const { hash, kind, startedAt } = oneTimeEntries
+  const lifetime = sql`case when ${inArray(kind, [...RECORDS_OF_USE])} then ${RECORD_MS} else ${PENDING_MS} end`
+  const sweepers = [
+    { table: sessions, hash: idHash, end: sql`coalesce(${endedAt} + cast(${ENDED_MS} as bigint), ${expiresAt})` },
+    { table: oneTimeEntries, hash, end: sql`${startedAt} + cast(${lifetime} as bigint)` }
+  ].map(swept => new Sweeper(sweep(database, swept), database.notSwept))
+  const startSweeps = (now: number): void => { for (const sweeper of sweepers) sweeper.start(now) }
 
   return {
     sessions: {
@@ -41,7 +50,7 @@ export function sqlSessions (
       end,
       async insert (session, replaced) {
         const inserted = await insert(session, replaced)
-        sweeper.start(session.createdAt)
+        startSweeps(session.createdAt)
         return inserted
       },
       update: async (id, { user, ...change }) => database.execute(db => db.update(sessions)
@@ -53,46 +62,47 @@ export function sqlSessions (
       ...entries,
       async put (entry, most) {
         await entries.put(entry, most)
-        sweeper.start(entry.startedAt)
+        startSweeps(entry.startedAt)
       }
     }
   }
 }
 
-/**
- * Removes what is over, of the sessions a page at a time, by their hashes. It begins at a random
- * one: a process that does not run for long would never come to the last rows otherwise.
- */
-function sweep (database: SqlDatabase, size: number): (now: number) => Promise<void> {
-  const { sessions: { idHash, expiresAt, endedAt }, sessions, oneTimeEntries: { kind, startedAt }, oneTimeEntries } =
-    database.tables
-  const pageAfter = database.query(db => {
-    const page = db.select({ idHash }).from(sessions)
-      .where(gt(idHash, given('after')))
-      .orderBy(idHash)
-      .limit(size)
-      .as('page')
-    return db.select({ last: sql<string | null>`max(${page.idHash})`, size: sql`count(*)`.mapWith(Number) }).from(page)
-  })
+/** A table whose rows have an end. */
+interface Sweep {
+  table: SQLiteTable
+  hash: SQLiteColumn
+  end: SQL
+}
 
-  /** Sweeps the page after a hash; returns its last hash, null when no row follows. */
-  const sweepPage = async (after: string, now: number): Promise<string | null> => {
-    const [page] = await pageAfter({ after })
-    const last = page?.last ?? after
-    const endOfRow = sql`coalesce(${endedAt} + cast(${ENDED_MS} as bigint), ${expiresAt})`
-    await database.execute(db => db.delete(sessions)
-      .where(and(gt(idHash, after), lte(idHash, last), lte(endOfRow, now))))
-    return Number(page?.size) < size ? null : last
-  }
+/**
+ * Removes the rows of a table that are over, a page at a time, as long as a tenth of a page is: one
+ * statement for a whole backlog would exceed its time, and be rolled back, at each sweep. It begins
+ * at a random hash: a process that does not run for long would never come to the last rows
+ * otherwise.
+ */
+function sweep (database: SqlDatabase, { table, hash, end }: Sweep): (now: number) => Promise<void> {
+  const pageAfter = database.query(db => {
+    const page = db.select({ hash, over: sql`case when ${lte(end, given('now'))} then 1 end`.as('over') }).from(table)
+      .where(gt(hash, given('after')))
+      .orderBy(hash)
+      .limit(SWEPT)
+      .as('page')
+    return db.select({ last: sql<string>`max(${page.hash})`, rows: count(), over: count(page.over) }).from(page)
+  })
   let after = randomBytes(24).toString('base64url')
 
   return async now => {
-    await database.execute(db => db.delete(oneTimeEntries)
-      .where(or(
-        lte(startedAt, now - RECORD_MS),
-        and(lte(startedAt, now - PENDING_MS), notInArray(kind, [...RECORDS_OF_USE]))
-      )))
-    after = await sweepPage(after, now) ?? await sweepPage('', now) ?? ''
+    let isGoingOn
+    do {
+      const [{ last, rows, over } = { last: '', rows: 0, over: 0 }] = await pageAfter({ after, now })
+      const isOver = and(gt(hash, after), lte(hash, last), lte(end, now))
+      // Rows that cannot be removed now do not keep those behind them.
+      after = rows < SWEPT ? '' : last
+      if (over > 0) await database.execute(db => db.delete(table).where(isOver))
+      isGoingOn = after !== '' && over * 10 >= rows
+      await setImmediate()
+    } while (isGoingOn)
   }
 }
 

@@ -7,7 +7,7 @@ import { OptionsError } from '../errors.js'
 import { hasMethods } from '../option-checks.js'
 import { postgresSettings } from './postgres-url.js'
 
-type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
+export type SqliteDrizzle = BetterSQLite3Database & { $client: Database }
 
 export type PostgresDrizzle = PgDatabase<PgQueryResultHKT>
 

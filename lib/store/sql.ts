@@ -30,6 +30,8 @@ export interface SqlAuthStoreOptions {
 
 const UNUSABLE = 'The store cannot use its database; until it can, requests that need it are answered 503'
 
+const NOT_SWEPT = 'Rows that are over could not be removed; their table grows until a later attempt succeeds'
+
 /** When tables are looked at that are used for the first time: the request goes first. */
 const LATER_MS = 1000
 
@@ -219,7 +221,10 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     const report = (): unknown => this.#log && this.report(this.#log)
     const ready = (): void => { if (this.#log !== undefined) setTimeout(report, LATER_MS).unref() }
     const lost = (err: unknown, message: string): void => { this.#log?.error({ err }, message) }
-    const options = { createTables: this.#createTables, ready, lost }
+    const notSwept = (error: unknown): void => {
+      if (!this.#isClosed) this.#log?.warn({ err: Object(error).cause }, NOT_SWEPT)
+    }
+    const options = { createTables: this.#createTables, ready, lost, notSwept }
     if (target.dialect === 'postgres') {
       // It connects while Drizzle is loaded.
       const engine = 'pool' in target ? await target.pool.done() : target

@@ -35,7 +35,7 @@ export function postgresAttempts (database: PostgresDatabase): AttemptCounter {
     let swept
     do swept = (await sweep({}))[0]?.count
     while (swept === SWEPT_AT_ONCE)
-  }, Date.now())
+  }, database.notSwept, Date.now())
 
   return {
     count (attempts) {

@@ -26,6 +26,7 @@ export interface PostgresDatabaseOptions {
   ready?: () => void
   /** Is told what was lost, for the log. */
   lost?: (error: unknown, message: string) => void
+  notSwept?: SqlDatabase['notSwept']
   /** Whether each statement is a transaction: in one of the application there may be others. */
   isOwn?: boolean | undefined
 }
@@ -46,6 +47,7 @@ export class PostgresDatabase implements SqlDatabase {
     { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
 
   readonly db: PostgresDrizzle
+  readonly notSwept: SqlDatabase['notSwept']
   readonly #options: PostgresDatabaseOptions
   readonly #part: TablePart
   readonly #tables: Once<void>
@@ -59,6 +61,7 @@ export class PostgresDatabase implements SqlDatabase {
     db: PostgresDrizzle, options: PostgresDatabaseOptions, part: TablePart = 'users', former?: PostgresDatabase
   ) {
     this.db = db
+    this.notSwept = options.notSwept
     this.#options = options
     this.#part = part
     const shared = this.#shared = former === undefined

@@ -15,7 +15,7 @@ export const MIGRATIONS: Migrations = {
       'CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);',
       'CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> \'email_domain\') text_pattern_ops);',
       'CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> \'name_key\') text_pattern_ops);',
-      'CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> \'created_at\')::bigint),"user_id");',
+      'CREATE INDEX "svc_auth_users_created" ON "svc_auth_users" USING btree (((extras ->> \'created_at\')::bigint),user_id);',
       'CREATE INDEX "svc_auth_users_blocked" ON "svc_auth_users" USING btree ("user_id") WHERE extras -> \'blocked\' is not null;'
     ]
   }],

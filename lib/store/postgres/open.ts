@@ -18,7 +18,7 @@ const UNKNOWN = 705
 
 /** Opens the store on a pool of its own, or on an engine of the application, which closes it. */
 export function openPostgres (
-  target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost'>
+  target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost' | 'notSwept'>
 ) {
   const isOwn = target instanceof Pool
   const { db, queries, migrate, notifications, close } = isOwn ? connectedTo(target) : connectedBy(target)

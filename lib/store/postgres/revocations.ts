@@ -48,7 +48,7 @@ export function postgresRevocations (database: PostgresDatabase, notifications: 
   const sweep = async (): Promise<void> => {
     if ((await removal({})).length === BATCH) await sweep()
   }
-  const sweeper = new Sweeper(sweep, Date.now())
+  const sweeper = new Sweeper(sweep, database.notSwept, Date.now())
 
   /**
    * Runs a statement with {@link recordedRevocation}, which the caller announces in this process.

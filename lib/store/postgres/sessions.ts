@@ -24,8 +24,7 @@ export function postgresSessions (database: PostgresDatabase, revocations: Postg
     insert: insert(database),
     end: end(database, revocations),
     entries: postgresEntries(database),
-    userId: USER_ID,
-    swept: 5000
+    userId: USER_ID
   })
 }
 

@@ -17,6 +17,7 @@ export interface SqliteDatabaseOptions {
   /** Throws when what was written is in a file that is no longer at its path. */
   assertKept?: () => void
   lost: (error: unknown, message: string) => void
+  notSwept?: SqlDatabase['notSwept']
 }
 
 interface WriteOptions {
@@ -33,6 +34,7 @@ interface WriteOptions {
 export class SqliteDatabase implements SqlDatabase {
   readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
   readonly db: BetterSQLite3Database
+  readonly notSwept: SqlDatabase['notSwept']
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]
   /** What the databases of all parts share: whose turn it is, and the parts that are made. */
@@ -45,7 +47,8 @@ export class SqliteDatabase implements SqlDatabase {
     shared = { writeLock: new WriteLock(), made: new Set<TablePart>() }
   ) {
     this.db = db
-    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, ...options }
+    this.notSwept = options.notSwept
+    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, notSwept: undefined, ...options }
     this.#parts = options.createTables ? parts : []
     this.#shared = shared
   }

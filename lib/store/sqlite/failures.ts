@@ -8,6 +8,7 @@ const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/^SQLITE_NOTADB/, 'name another file; this one is left as it is'],
   [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
   [/^SQLITE_FULL/, 'make room on the disk'],
+  [/^SQLITE_IOERR/, 'make room on the disk, or use another one: this one is full, broken or a network drive'],
   [/^SQLITE_BUSY/, 'another process has held the lock for longer than five seconds; see what it does'],
   [/^ERR_DLOPEN_FAILED| bindings file/, 'build it for this version of Node.js: npm rebuild better-sqlite3'],
   [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],

@@ -1,19 +1,19 @@
 import { existsSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
-import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../drizzle.js'
-import type { SqliteTarget } from '../sql-target.js'
+import type { SqliteDrizzle, SqliteTarget } from '../sql-target.js'
 import { sqliteAccounts } from './accounts.js'
 import { SqliteDatabase, type SqliteDatabaseOptions } from './database.js'
 import { sqliteCode, storeFailure } from './failures.js'
 import { pragmaSetter, whileLocked, withoutWaiting } from './lock.js'
+import { mountWarnings } from './mounts.js'
 import { sqliteSessions } from './sessions.js'
 import { sqliteTables } from './tables.js'
 import { watchedFile } from './watched-file.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
-export async function openSqlite (target: SqliteTarget, options: Pick<SqliteDatabaseOptions, 'createTables' | 'lost'>) {
+export async function openSqlite (target: SqliteTarget, options: SqliteDatabaseOptions) {
   if ('file' in target) {
     const connection = await openFile(target.file, options.createTables)
     const watched = watchedFile(target.file, connection, options.lost)
@@ -29,7 +29,7 @@ export async function openSqlite (target: SqliteTarget, options: Pick<SqliteData
   return { ...databaseOn(db, { ...options, attempt: withoutWaiting(db.$client) }), close: () => {} }
 }
 
-function databaseOn (db: BetterSQLite3Database, options: SqliteDatabaseOptions) {
+function databaseOn (db: SqliteDrizzle, options: SqliteDatabaseOptions) {
   const database = new SqliteDatabase(db, options)
   const withSessions = database.with('sessions')
   return {
@@ -38,7 +38,8 @@ function databaseOn (db: BetterSQLite3Database, options: SqliteDatabaseOptions) 
     attempts: null,
     revocations: null,
     tables: () => new SqliteDatabase(db, { ...options, createTables: false }).read(() => sqliteTables(db)),
-    migrate: () => withSessions.read(() => {})
+    migrate: () => withSessions.read(() => {}),
+    inspect: () => mountWarnings(db.$client.name)
   }
 }
 

@@ -13,9 +13,6 @@ import type { SqliteDatabase } from './database.js'
 import { sqliteEntries } from './entries.js'
 import { isForeignKeyViolation, storeFailure } from './failures.js'
 
-/** How many sessions a sweep looks at: it holds up the process meanwhile. */
-const SWEPT = 1000
-
 const isSession = eq(sessions.idHash, given('idHash'))
 
 /** A JSON value that may be absent; Drizzle would write the text `null`. */
@@ -30,8 +27,7 @@ export function sqliteSessions (database: SqliteDatabase): SessionRows {
     insert: insert(database),
     end: end(database),
     entries: sqliteEntries(database),
-    userId: given('userId'),
-    swept: SWEPT
+    userId: given('userId')
   })
 }
 
