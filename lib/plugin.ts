@@ -95,6 +95,11 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     throw new OptionsError('this application has request.session already, and not of @fastify/session; remove the ' +
       'plugin that decorates "session", such as @fastify/secure-session, or register it in another context')
   }
+  // Its Ajv refuses schemas that a document needs, or removes members of a session.
+  if (app.hasPlugin('@fastify/response-validation')) {
+    throw new OptionsError('@fastify/response-validation would change what the routes of fastify-svc-auth answer; ' +
+      'register it after fastify-svc-auth')
+  }
   const options = resolveOptions(given, {
     session: hasSession,
     rateLimit: app.hasDecorator('createRateLimit'),

@@ -1,4 +1,5 @@
 import fastifyCookie from '@fastify/cookie'
+import responseValidation from '@fastify/response-validation'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
@@ -170,6 +171,11 @@ const MISTAKES: Mistake[] = [
     'OptionsError',
     'this application has request.session already, and not of @fastify/session; remove the plugin that decorates ' +
       '"session", such as @fastify/secure-session, or register it in another context'],
+  ['after @fastify/response-validation', async app => {
+    await app.register(responseValidation)
+    await app.register(authPlugin, { session })
+  },
+  'OptionsError', '@fastify/response-validation would change what the routes of fastify-svc-auth answer; register it after fastify-svc-auth'],
   ['registered after ready', async app => { await app.ready(); await app.register(authPlugin, { session }) },
     'FastifyError', 'Root plugin has already booted'],
   ['registered after listen', async app => { await app.listen({ host: '127.0.0.1', port: 0 }); await app.register(authPlugin, { session }) },
@@ -226,6 +232,18 @@ t.test('without await a wrong option ends the start', async t => {
   t.teardown(() => app.close())
   app.register(authPlugin, {})
   await t.rejects(app.listen({ host: '127.0.0.1', port: 0 }), { name: 'OptionsError', message: /^session\.secret must be/ })
+})
+
+t.test('beside @fastify/response-validation, registered as the sentence says, a user registers and is signed in', async t => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(authPlugin, { session, local: localProvider() })
+  await app.register(responseValidation)
+
+  const registered = await app.inject({ method: 'POST', url: '/auth/local/register', payload: { email: 'ada@example.com', password: 'correct horse' } })
+  t.equal(registered.statusCode, 201, registered.body)
+  const cookies = Object.fromEntries(registered.cookies.map(({ name, value }) => [name, value]))
+  t.match((await app.inject({ url: '/auth/session', cookies })).json(), { principal: { provider: 'local' } })
 })
 
 t.test('a handler that was registered before the plugin knows who is signed in', async t => {

@@ -49,7 +49,7 @@ t.test('on a Node.js that is too old each entry point says which one is needed',
 
 t.test('without its native module Argon2 names the package of this platform, and what to do', async t => {
   const said = await failure("await (await import('./lib/passwords/hashing.ts')).hashing.preload()", { NAPI_RS_NATIVE_LIBRARY_PATH: '/missing' })
-  t.match(said, `Passwords need the package ${nativePackage(process)}, which is an optional dependency; install all packages on this platform`)
+  t.match(said, `Passwords need @node-rs/argon2 and its optional dependency ${nativePackage(process)}; install all packages on this platform`)
   t.match(said, 'Cannot find native binding', 'the error of the package is the cause')
 })
 

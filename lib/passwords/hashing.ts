@@ -25,8 +25,7 @@ const queue = new FairQueue({ running: RUNNING, waiting: WAITING, retryAfter: 3 
 const native = new Once<typeof argon2>(() => import('@node-rs/argon2').catch(notLoaded))
 
 function notLoaded (cause: unknown): never {
-  if (!String(cause).includes('native binding')) throw cause
-  throw new Error(`Passwords need the package ${nativePackage(process)}, which is an optional dependency; install ` +
+  throw new Error(`Passwords need @node-rs/argon2 and its optional dependency ${nativePackage(process)}; install ` +
     'all packages on this platform, without --omit=optional, and if it is still missing, as with a lockfile of ' +
     'another platform, remove package-lock.json and node_modules first', { cause })
 }
