@@ -133,7 +133,7 @@ for (const [kind, keep] of SHARED_SESSIONS) {
         t.notOk([ada, ADA.email, 'planted'].some(trace => present.includes(String(trace))), 'nothing of Ada in the session of Grace')
       })
 
-      for (const [what, status, failure] of [['refuses', 403, new SignInRefused('not_invited')], ['throws', 503, new Error('a mistake')]] as const) {
+      for (const [what, status, failure] of [['refuses', 403, new SignInRefused('not_invited')], ['throws', 500, new Error('a mistake')]] as const) {
         t.test(`attack 33: ${way} signs no user in when the hook ${what}`, async t => {
           let hook = () => {}
           const { app, store } = await start(t, await keep(t), { onSignIn: () => hook() })
