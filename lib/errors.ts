@@ -1,3 +1,5 @@
+import { brand } from './base/brand.js'
+
 /**
  * Every error code of the library with its HTTP status and its sentence for the user. The text of a
  * provider or a database never becomes a message; it stays in `cause`, for the log.
@@ -83,6 +85,7 @@ export interface AuthErrorOptions {
 
 /** The error with which a flow, a guard or `app.auth` refuses. */
 export class AuthError extends Error {
+  static { brand(this, 'AuthError') }
   override readonly name: string = 'AuthError'
   /** Unlike the message, stable over versions; for {@link SignInRefused}, the application's own. */
   readonly code: AuthErrorCode | (string & {})
@@ -146,6 +149,7 @@ export class SignInRefused extends AuthError {
 
 /** A mistake of the programmer: an option that is missing, unknown or of the wrong form. */
 export class OptionsError extends TypeError {
+  static { brand(this, 'OptionsError') }
   override readonly name: string = 'OptionsError'
   /** The same for each; the message names the option. */
   readonly code = 'invalid_options'

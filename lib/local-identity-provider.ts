@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { brand } from './base/brand.js'
 import { isText } from './claims.js'
 import { OptionsError } from './errors.js'
 import {
@@ -124,6 +125,7 @@ export type Passwords = Pick<LocalIdentityProvider, 'hashPassword' | 'rehashPass
  * ```
  */
 export class LocalIdentityProvider {
+  static { brand(this, 'LocalIdentityProvider') }
   /** The `iss` of tokens. */
   readonly issuer: string
   /** Default lifetime of a token in seconds. */

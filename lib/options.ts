@@ -1,4 +1,5 @@
 import type { RegisterOptions } from 'fastify'
+import { VERSION, otherVersion } from './base/brand.js'
 import { OptionsError } from './errors.js'
 import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './http/signed-requests.js'
@@ -159,6 +160,7 @@ export function resolveOptions (
   options: GivenOptions, around: { session?: boolean, rateLimit?: boolean, prefix?: string } = {}
 ) {
   assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
+  assertOneVersion(options)
   const given = checkedMembers(options, OPTIONS)
   const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onLink, onSignIn, providers, store } = given
   const { prefix: context = '' } = around
@@ -353,6 +355,16 @@ function assertAtRoot (option: string, route: string, prefix: string): void {
   if (isAtRoot(prefix)) return
   throw new OptionsError(`${option} needs the route ${route}, which would be under the ` +
     `prefix ${prefix} of the context; register fastify-svc-auth outside that context`)
+}
+
+/** Refuses what another version of this package has made, which may lack what this one needs. */
+function assertOneVersion (options: object): void {
+  for (const [name, value] of Object.entries(options)) {
+    const other = otherVersion(value)
+    if (other === null) continue
+    throw new OptionsError(`${name} is of fastify-svc-auth ${other}, but the plugin of ${VERSION}: the application ` +
+      'has two versions of the package; install one (npm ls fastify-svc-auth shows which package needs which)')
+  }
 }
 
 function isOrigin (value: unknown): value is string {

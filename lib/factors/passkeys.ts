@@ -1,3 +1,4 @@
+import { brand } from '../base/brand.js'
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional } from '../option-checks.js'
@@ -50,6 +51,7 @@ const OPTIONS = {
  * ```
  */
 export class Passkeys {
+  static { brand(this, 'Passkeys') }
   readonly #options: Checked<typeof OPTIONS>
 
   /** @throws OptionsError naming the option */

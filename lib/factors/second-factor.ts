@@ -2,6 +2,7 @@ import type { AuthenticationContext, AuthenticationMethod, Principal } from '../
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../option-checks.js'
+import { brand } from '../base/brand.js'
 import type { Secrets } from '../secrets.js'
 import { TrustedBrowsers } from './trusted-browsers.js'
 
@@ -65,6 +66,7 @@ const OPTIONS = {
  * ```
  */
 export class SecondFactor {
+  static { brand(this, 'SecondFactor') }
   readonly #settings: Checked<typeof OPTIONS>
 
   /** @throws OptionsError naming the option */

@@ -44,7 +44,9 @@ export class RedirectPages {
 
   /** Returns the page that shows an error: the page of the start, else the login page. */
   forError (request: FastifyRequest, errorNext?: unknown): string | null {
-    return this.ofStart(request, errorNext) ?? this.login(request)
+    const page = this.ofStart(request, errorNext) ?? this.login(request)
+    // A page that is broken would lead to itself again and again.
+    return isRead(request) && this.#isAt(request, page) ? null : page
   }
 
   /** Returns the page on which this request starts: `error_next`, else the page in `Referer`. */
@@ -83,11 +85,9 @@ export class RedirectPages {
    */
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
     const page = this.#page(to, needsFactor)
-    const here = this.#site.pathOf(request)
-    const isThere = page !== null && here !== null && isOwnPath(page) && pathnameOf(here) === pathnameOf(page)
-    if (page === null || isThere || !wantsHtml(request)) return false
+    if (page === null || this.#isAt(request, page) || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
-    const target = this.#withNext(request, page, isRead(request) ? here : null)
+    const target = this.#withNext(request, page, isRead(request) ? this.#site.pathOf(request) : null)
     reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
     return true
   }
@@ -95,6 +95,11 @@ export class RedirectPages {
   /** Returns the target that a request names if it may be followed. */
   asked (request: FastifyRequest, target: unknown): string | null {
     return this.#site.redirectTarget(request, target)
+  }
+
+  #isAt (request: FastifyRequest, page: string | null): boolean {
+    const here = this.#site.pathOf(request)
+    return page !== null && here !== null && isOwnPath(page) && pathnameOf(here) === pathnameOf(page)
   }
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {

@@ -1,5 +1,8 @@
+import { brand } from '../base/brand.js'
+
 /** HTML that {@link html} made: everything in it is escaped. */
 export class Html {
+  static { brand(this, 'Html') }
   readonly source: string
 
   constructor (source: string) {

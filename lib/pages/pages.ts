@@ -1,3 +1,4 @@
+import { brand } from '../base/brand.js'
 import { isPlainObject, isText } from '../claims.js'
 import { isPath } from '../http/redirects.js'
 import { isSecureUrl } from '../http/secure-url.js'
@@ -50,6 +51,7 @@ const OPTIONS = {
  * ```
  */
 export class Pages {
+  static { brand(this, 'Pages') }
   /**
    * How the pages look. For the plugin.
    *

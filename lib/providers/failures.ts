@@ -1,9 +1,11 @@
 import type * as oauth from 'oauth4webapi'
+import { brand } from '../base/brand.js'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthError, type AuthErrorCode } from '../errors.js'
 
 /** The cause of an {@link AuthError} about a provider: one line for the log. */
 export class ProviderFailure extends Error {
+  static { brand(this, 'ProviderFailure') }
   override readonly name = 'ProviderFailure'
   /** Whether the next sign-in can succeed; the operator must look at any other failure. */
   readonly isEveryday: boolean

@@ -4,6 +4,7 @@ import {
   type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersFilter, type UsersQuery, type UniqueKeys,
   wrapStoreErrors
 } from '../accounts/auth-store.js'
+import { brand } from '../base/brand.js'
 import { notLoaded } from '../base/not-loaded.js'
 import { Once } from '../base/once.js'
 import { AuthError, OptionsError } from '../errors.js'
@@ -62,6 +63,7 @@ type StoreLog = Pick<Console, 'warn' | 'error'>
  * ```
  */
 export class SqlAuthStore implements AuthStore, StoreCapabilities {
+  static { brand(this, 'SqlAuthStore') }
   /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
   readonly sessions: StoredSessions = {
     find: async (...given) => (await this.#database()).sessions.find(...given),
