@@ -77,7 +77,8 @@ export function warnOfPlainHttp (request: FastifyRequest): void {
   if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
   warned.add(sessionStore)
   request.log.warn('The session cookie is for https:, but this request came over http:. ' +
-    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses; ' +
+    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses, or to ' +
+    '(address, hop) => hop < 1 where it has no fixed one; ' +
     'otherwise what the application writes into sessions is lost, and all clients count as one address.')
 }
 
