@@ -251,6 +251,8 @@ async function victimOf (t: Test, made: MailApp, { state, factor, fresh }: Pick<
   return { userId: await userIdIn(own) ?? '', own, copy, signIn }
 }
 
+t.setTimeout(600_000)
+
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`nothing but the user's own act links, moves or strips an account, or signs another person in, on ${kind}`, async t => {
     const run = async (
@@ -300,6 +302,6 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       state: fc.constantFrom(...STATES), factor: fc.constantFrom(...FACTORS), powers: fc.subarray([...POWERS]), squatted: fc.constantFrom(MALLORY, NOW, THEN)
     })
     const step = fc.record({ does: fc.constantFrom(...Object.keys(STEPS) as Array<keyof typeof STEPS>), choice: fc.nat(200) })
-    await holds(t, fc.asyncProperty(setting, fc.array(step, { minLength: 5, maxLength: 30 }), run), 300)
+    await holds(t, fc.asyncProperty(setting, fc.array(step, { minLength: 5, maxLength: 30 }), run), 150)
   })
 }
