@@ -7,6 +7,9 @@ import t, { type Test } from 'tap'
 
 const run = promisify(execFile)
 
+/** Node.js as it is: tap adds loaders to the environment, which read what some processes here may not. */
+const NODE = ['env', '-i', process.execPath, '--import', new URL('../typescript.mjs', import.meta.url).href]
+
 /** Runs a program where a path is mounted at another one, for this program alone. */
 const mounted = async (source: string, target: string, program: string[]) =>
   run('unshare', ['--map-root-user', '--mount', 'sh', '-c', 'mount --bind "$0" "$1" && shift && exec "$@"', source, target, ...program])
@@ -58,7 +61,7 @@ t.test('a process that may not read its mounts opens the file, without a warning
 
 t.test('an SQLite file on a full disk is one line with what to do, before a request', { skip: refused }, async t => {
   const { inside } = folders(t)
-  const program = [process.execPath, ...process.execArgv, join(import.meta.dirname, 'report-process.ts'), join(inside, 'users.db')]
+  const program = [...NODE, join(import.meta.dirname, 'report-process.ts'), join(inside, 'users.db')]
   const full = 'mount -t tmpfs -o size=8k tmpfs "$0" && exec "$@"'
   const { stdout } = await run('unshare', ['--map-root-user', '--mount', 'sh', '-c', full, inside, ...program])
 
@@ -72,7 +75,7 @@ function folders (t: Test): { outside: string, inside: string } {
 
 /** What a store reports on a file, in a process where a path is mounted. */
 async function reported (source: string, target: string, opened: string[], flags: string[] = []): Promise<unknown[]> {
-  const program = [process.execPath, ...process.execArgv, ...flags, join(import.meta.dirname, 'report-process.ts'), ...opened]
+  const program = [...NODE, ...flags, join(import.meta.dirname, 'report-process.ts'), ...opened]
   const { stdout } = await mounted(source, target, program)
   return stdout.split('\n').filter(line => line !== '').map(line => JSON.parse(line))
 }
