@@ -4,6 +4,9 @@ export const VERSION = '0.2.0'
 /** An application may load several copies of the package, as a workspace installs them. */
 const BRAND = Symbol.for('fastify-svc-auth')
 
+/** What `instanceof` asks of a class without a rule of its own. */
+const isInstanceOf = Function.prototype[Symbol.hasInstance]
+
 type Class = abstract new (...args: never[]) => object
 
 interface Branded {
@@ -18,7 +21,7 @@ export function brand (branded: Class, name: string): void {
   Object.defineProperty(branded.prototype, BRAND, { value: { name, version: VERSION } })
   Object.defineProperty(branded, Symbol.hasInstance, {
     value (this: Class, value: unknown): boolean {
-      const isInstance = Function.prototype[Symbol.hasInstance].call(this, value)
+      const isInstance = isInstanceOf.call(this, value)
       return isInstance || (this === branded && brandOf(value)?.name === name)
     }
   })
