@@ -6,7 +6,6 @@ import { type CurrentUser, current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
-import { pathnameOf } from '../http/redirects.js'
 import { refuseForeignResource } from '../http/site.js'
 import type { ExternalProvider, SignInParameters } from '../providers/provider.js'
 import { type PendingSignIn, addPendingSignIn } from '../session/pending-sign-ins.js'
@@ -74,7 +73,7 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
     errorHandler: async (error, request, reply) => {
       const startedOn = pages.ofStart(request, Object(request.query).error_next)
       // A failure of this page is not shown on it.
-      const isHere = startedOn !== null && pathnameOf(startedOn) === pathnameOf(auth.site.pathOf(request) ?? '')
+      const isHere = pages.isAt(request, startedOn)
       return failAtProvider(auth, name, { error, request, reply }, { startedOn: isHere ? null : startedOn, next: null })
     }
   }, async (request, reply) => {

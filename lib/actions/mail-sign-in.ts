@@ -143,7 +143,6 @@ export const confirmMail = form({
   // One request of all gets it; an entry that another mail has replaced is not the one found.
   const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
-  if ('code' in pending) await record(auth, USED_MAIL, pending.asker)
   const principal = 'code' in pending
     ? await signInOwner(auth, form, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
@@ -202,8 +201,9 @@ export async function signInOfLink (
 /** Signs the owner of an address in, as the user who has it, or as a new one. */
 async function signInOwner (
   auth: AuthContext, { request, outbox }: Form<unknown>,
-  { email, user: found, remember, existing }: PendingMailSignIn & { existing: string }
+  { email, user: found, remember, asker, existing }: PendingMailSignIn & { existing: string }
 ): Promise<Principal> {
+  await record(auth, USED_MAIL, asker)
   const newId = auth.local?.registration == null ? null : randomUUID()
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
   noteSubject(request, found?.userId)

@@ -46,7 +46,7 @@ export class RedirectPages {
   forError (request: FastifyRequest, errorNext?: unknown): string | null {
     const page = this.ofStart(request, errorNext) ?? this.login(request)
     // A page that is broken would lead to itself again and again.
-    return isRead(request) && this.#isAt(request, page) ? null : page
+    return isRead(request) && this.isAt(request, page) ? null : page
   }
 
   /** Returns the page on which this request starts: `error_next`, else the page in `Referer`. */
@@ -85,21 +85,22 @@ export class RedirectPages {
    */
   redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
     const page = this.#page(to, needsFactor)
-    if (page === null || this.#isAt(request, page) || !wantsHtml(request)) return false
+    if (page === null || this.isAt(request, page) || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
     const target = this.#withNext(request, page, isRead(request) ? this.#site.pathOf(request) : null)
     reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
     return true
   }
 
+  /** Whether a request asks for this page, which is one of this application. */
+  isAt (request: FastifyRequest, page: string | null): boolean {
+    const here = this.#site.pathOf(request)
+    return page !== null && here !== null && isOwnPath(page) && pathnameOf(here) === pathnameOf(page)
+  }
+
   /** Returns the target that a request names if it may be followed. */
   asked (request: FastifyRequest, target: unknown): string | null {
     return this.#site.redirectTarget(request, target)
-  }
-
-  #isAt (request: FastifyRequest, page: string | null): boolean {
-    const here = this.#site.pathOf(request)
-    return page !== null && here !== null && isOwnPath(page) && pathnameOf(here) === pathnameOf(page)
   }
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {

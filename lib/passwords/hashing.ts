@@ -22,9 +22,9 @@ export const WAITING = 256
 const queue = new FairQueue({ running: RUNNING, waiting: WAITING, retryAfter: 3 })
 
 /** The native module is loaded when the application is ready, or with the first password. */
-const native = new Once<typeof argon2>(() => import('@node-rs/argon2').catch(notLoaded))
+const native = new Once<typeof argon2>(() => import('@node-rs/argon2').catch(withoutNative))
 
-function notLoaded (cause: unknown): never {
+function withoutNative (cause: unknown): never {
   throw new Error(`Passwords need @node-rs/argon2 and its optional dependency ${nativePackage(process)}; install ` +
     'all packages on this platform, without --omit=optional, and if it is still missing, as with a lockfile of ' +
     'another platform, remove package-lock.json and node_modules first', { cause })

@@ -4,6 +4,7 @@ import { tablesOf } from '../table-parts.js'
 import { NO_RIGHT, READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, otherEncoding, refusal } from './failures.js'
 import { MIGRATIONS } from './migrations.js'
 import { isTrue } from './statements.js'
+import { listed } from './tables.js'
 
 /**
  * The tables and views of the store that PUBLIC may read or write, or a role as which PostgREST or
@@ -29,7 +30,7 @@ const EXPOSED = sql`(
     ))
 ) as exposed`
 
-const NAMES = sql.raw(`unnest(array['${Object.values(MIGRATIONS).flatMap(tablesOf).join("', '")}'])`)
+const NAMES = sql.raw(`unnest(${listed(Object.values(MIGRATIONS).flatMap(tablesOf))})`)
 
 const ours = (condition: SQL) => sql<string | null>`(
   select string_agg(format('%I.%I', nspname, relname), ', ' order by relname)

@@ -83,7 +83,8 @@ export function migration (part: TablePart, schema: string | null): string {
 /** Whatever `standard_conforming_strings` is. */
 const literal = (text: string): string => `E'${text.replace(/['\\]/g, '$&$&')}'`
 
-const listed = (names: string[]): string => `array['${names.join("', '")}']`
+/** A list of names as SQL. */
+export const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
 function applied ({ name, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where name = '${name}') then
