@@ -121,12 +121,14 @@ export function isText (value: unknown): value is string {
 /** Line breaks, other control characters, and characters that change the direction of text. */
 const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
+const VISIBLE = /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
+
 /**
  * A name as it may be shown: a line break could add a header to a mail, a direction make other text
- * of a page say something else.
+ * of a page say something else. Empty for one that nobody would see.
  */
 export function displayName (name: string): string {
-  return name.replace(NOT_IN_NAMES, '')
+  return VISIBLE.test(name) ? name.replace(NOT_IN_NAMES, '') : ''
 }
 
 /** The name in a form, as it may be shown; null for an empty one. Refuses what no store keeps. */

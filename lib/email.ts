@@ -20,6 +20,13 @@ const DANGEROUS_LOCAL_PART = /^-|=\?|[%|]/
 /** They end a host name in a URL, or are decoded there: the conversion makes another domain. */
 const NOT_IN_DOMAIN = /[/?#%]/
 
+/** Latin letters, with marks that are seen. */
+const LATIN = /^[a-z0-9\p{Mn}ßæœøþð-]+$/u
+
+/** Letters of scripts that have none like Latin ones, unlike Cyrillic and Greek. */
+const UNLIKE_LATIN =
+  /^[\p{scx=Arab}\p{scx=Hebr}\p{scx=Deva}\p{scx=Thai}\p{scx=Hang}\p{scx=Han}\p{scx=Hira}\p{scx=Kana}]+$/u
+
 /** A last label that a URL parser reads as part of an IPv4 address. */
 const NUMERIC_DOMAIN = /(^|\.)\d+$/
 
@@ -50,11 +57,37 @@ export function canonicalEmail (input: string): string | null {
   return canonical.length > MAX_LENGTH ? null : canonical
 }
 
-/** Like {@link canonicalEmail}; refuses another text as `invalid_email`. */
+/**
+ * Returns the canonical form of an address that a user typed or copied, without the invisible and
+ * directional characters around it. Not for the address of a provider: it would be another mailbox.
+ */
+export function typedEmail (input: string): string | null {
+  const characters = Array.from(input)
+  const isVisible = (character: string): boolean => !INVISIBLE.test(character)
+  return canonicalEmail(
+    characters.slice(characters.findIndex(isVisible), characters.findLastIndex(isVisible) + 1).join(''))
+}
+
+/** Like {@link typedEmail}; refuses another text as `invalid_email`. */
 export function checkedEmail (input: string): string {
-  const email = canonicalEmail(input)
+  const email = typedEmail(input)
   if (email === null) throw new AuthError('invalid_email')
   return email
+}
+
+/**
+ * Writes the domain of an address as people do, `bücher.example` for `xn--bcher-kva.example`, but
+ * not where its letters could be taken for others. Other texts stay as they are.
+ *
+ * @see UTS #39 section 4
+ */
+export function shownEmail (email: string): string {
+  const start = email.lastIndexOf('@') + 1
+  const labels = email.slice(start).split('.').map(label => {
+    const unicode = domainToUnicode(label)
+    return LATIN.test(unicode.normalize('NFD')) || UNLIKE_LATIN.test(unicode) ? unicode : label
+  })
+  return start === 0 ? email : email.slice(0, start) + labels.join('.')
 }
 
 /** Whether normalisation leaves a code point as it is, apart from composing it with others. */

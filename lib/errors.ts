@@ -55,6 +55,9 @@ export const COMMON_PASSWORD = 'This password is one of the most used, or made o
 export const WRONG_PASSWORD = 'The password is wrong.'
 /** `invalid_state` of a form that acts for another user than the one who sees its page. */
 export const SHOWN_TO_ANOTHER = 'This form was shown to another user; nothing was changed.'
+/** `invalid_code` where an authenticator app is set up. */
+export const WRONG_SET_UP_CODE =
+  'This code is wrong. Check the clock of the phone, and that the app has the key of the latest set-up.'
 export const PASSKEY_EXISTS = 'This passkey belongs to an account already.'
 
 /** The sentence of `weak_password` where `password.minLength` is set. */

@@ -46,7 +46,12 @@ export function table<Table extends Checks> (checks: Table, expected = listed(ch
 /** Options in an object of their own, true for their defaults, or false, which becomes null. */
 export function tableOrBoolean<Table extends Checks> (checks: Table): Check<Checked<Table> | null> {
   const check = table(checks, `true, false or ${listed(checks)}`)
-  return (value, option) => value === false ? null : check(value === true ? {} : value, option)
+  return orFalse((value, option) => check(value === true ? {} : value, option))
+}
+
+/** What a check accepts, or false, which becomes null. */
+export function orFalse<Value> (check: Check<Value>): Check<Value | null> {
+  return (value, option) => value === false ? null : check(value, option)
 }
 
 /** An option that is checked where it is used. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { canonicalEmail } from '../lib/email.js'
+import { canonicalEmail, shownEmail, typedEmail } from '../lib/email.js'
 
 t.test('one mailbox has one spelling', async t => {
   const spellings = {
@@ -134,4 +134,33 @@ t.test('the canonical form of a canonical form is itself', async t => {
 
   t.notOk(canonical.includes(null))
   t.strictSame(canonical.map(email => canonicalEmail(email ?? '')), canonical)
+})
+
+t.test('what copying adds around an address is removed from what a user types, and from nothing else', async t => {
+  const around = ['\u200b', '\u202a', '\u202c', '\u2066', '\u2069', '\u200e', '\u200f', '\u00ad', '\ufeff', '\u2060', ' ', '\u00a0', '\u3000', '\n', '\0']
+  for (const mark of around) {
+    t.equal(typedEmail(`${mark}Ada@Example.com${mark}`), 'ada@example.com', JSON.stringify(mark))
+    t.equal(typedEmail(`ada${mark}b@example.com`), canonicalEmail(`ada${mark}b@example.com`), 'not inside')
+  }
+  t.equal(canonicalEmail('\u200bada@example.com'), null, 'a provider means another mailbox')
+  for (const text of ['', ' ', '\u200b', 'mailto:ada@example.com', 'Ada <ada@example.com>', 'ada', '\u202a'.repeat(100_000)]) {
+    t.equal(typedEmail(text), null, text.slice(0, 30))
+  }
+})
+
+t.test('the domain of an address is shown as people write it, where nobody takes it for another one', async t => {
+  const shown = {
+    'ada@xn--bcher-kva.example': 'ada@bücher.example',
+    'ada@xn--strae-oqa.example': 'ada@straße.example',
+    'ada@xn--fsqu00a.xn--0zwm56d': 'ada@例子.测试',
+    'ada@xn--hgbk6aj7f53bba.example': 'ada@آزمایشی.example'
+  }
+  for (const [email, text] of Object.entries(shown)) t.equal(shownEmail(email), text)
+  // Cyrillic and Greek letters that look like Latin ones, a dotless i, two scripts in one label.
+  for (const text of ['аррӏе.example', 'ραypal.example', 'ıcloud.example', 'exаmple.example', 'привет.example', 'λόγος.example']) {
+    const email = String(canonicalEmail(`ada@${text}`))
+    t.match(email, '@xn--')
+    t.equal(shownEmail(email), email, text)
+  }
+  for (const text of ['ada@example.com', 'Ada', '', 'ada@', 'a@b@xn--bcher-kva.example.']) t.equal(shownEmail(text).length > text.length, false, text)
 })

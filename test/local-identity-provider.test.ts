@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import t from 'tap'
 import { AuthError } from '../lib/errors.js'
 import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/local-identity-provider.js'
-import type { PasswordCheck } from '../lib/passwords/password-rules.js'
+import type { PasswordCheck } from '../lib/passwords/password-check.js'
 import { setEnv } from './helpers/environment.js'
 
 const SECRET = 'the local secret of these tests, 32+'
@@ -309,7 +309,7 @@ t.test('the rule is told the password in NFKC, the e-mail, the issuer and the la
 })
 
 t.test('password.minLength counts the characters of a new password as a user does, after NFKC', async t => {
-  const provider = local({ password: { minLength: 12 } })
+  const provider = local({ password: { minLength: 12, check: false } })
   const message = 'The password must have 12 characters or more, and at most 1024 bytes; choose another one.'
   const family = '\u{1f469}\u200d\u{1f469}\u200d\u{1f467}'
 
@@ -323,9 +323,9 @@ t.test('password.minLength counts the characters of a new password as a user doe
 
 t.test('password.minLength is a whole number from 8 to 128, and with 8 the bytes decide', async t => {
   for (const minLength of [8, undefined]) {
-    t.match(await local({ password: { minLength } }).hashPassword('\u{1f600}\u{1f600}', CONTEXT), /^\$argon2id/)
+    t.match(await local({ password: { minLength, check: false } }).hashPassword('\u{1f600}\u{1f600}', CONTEXT), /^\$argon2id/)
   }
-  t.match(await local({ password: { minLength: 128 } }).hashPassword('a'.repeat(128), CONTEXT), /^\$argon2id/)
+  t.match(await local({ password: { minLength: 128, check: false } }).hashPassword('a'.repeat(128), CONTEXT), /^\$argon2id/)
   await t.rejects(local({ password: { minLength: 128 } }).hashPassword('a'.repeat(127), CONTEXT), { code: 'weak_password' })
 })
 
@@ -353,4 +353,12 @@ t.test('a wrong password and no hash match alike', async t => {
 
   t.strictSame(await provider.verifyPassword(hash, 'wrong horse'), { matches: false, outdated: false })
   t.strictSame(await provider.verifyPassword(null, 'correct horse'), { matches: false, outdated: false })
+})
+
+t.test('the commonest passwords are refused without any option, unless check is false', async t => {
+  for (const password of ['password', '12345678', 'P@ssw0rd1', 'svc-auth-local']) {
+    await t.rejects(local().hashPassword(password, CONTEXT), { code: 'weak_password', message: /most used/ }, password)
+    await t.resolves(local({ password: { check: false } }).hashPassword(password, CONTEXT), password)
+    await t.resolves(local({ password: { check: () => true } }).hashPassword(password, CONTEXT), 'a check of the application stands alone')
+  }
 })

@@ -3,13 +3,13 @@ import { announceRevoke } from '../channel.js'
 import { type AuthContext, hasMails, needed } from '../context.js'
 import { currentPrincipal, refreshPrincipal } from '../current-user/current.js'
 import { assertIsUser, isSignedInAs, recentByPassword } from '../current-user/recent.js'
-import { NOT_THIS_ADDRESS, canonicalEmail, checkedEmail } from '../email.js'
+import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
 import { emailDigest } from '../mails/mail-tokens.js'
 import { field, links as linksTo, passwordField, section, usernameField } from '../pages/form.js'
 import { html } from '../pages/html.js'
-import { dateIn, filled } from '../pages/texts.js'
+import { dateIn, filled, sentence } from '../pages/texts.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
 import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
@@ -78,7 +78,7 @@ export const confirmNewEmail = form({
       return {
         title: titles['change-email'],
         content: [
-          html`<p>${filled(links.changeText, { to: String(link.to), email })}</p>`,
+          html`<p>${sentence(links.changeText, { to: String(link.to), email })}</p>`,
           asksPassword && html`<p>${links.changePassword}</p>`,
           form(confirm.submit, asksPassword && [usernameField(common.email, email), passwordField(common.password)])
         ]
@@ -199,7 +199,7 @@ async function releaseEmail (
   auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }
 ): Promise<void> {
   const { userId, generation, digest } = await needed(auth.mailTokens, 'sendMail').verify('verify-email', token)
-  const typed = canonicalEmail(email)
+  const typed = typedEmail(email)
   if (typed === null || emailDigest(typed) !== digest) {
     throw new AuthError('invalid_email', { message: NOT_THIS_ADDRESS })
   }

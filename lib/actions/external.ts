@@ -76,6 +76,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
     onRequest: [refuseForeignResource, limits.callback],
+    onSend: endFragment,
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
@@ -105,6 +106,15 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
       throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
     }
   })
+}
+
+/**
+ * Ends the URL of a redirect with `#`: without it browsers keep the fragment that the provider has
+ * sent, such as `#_=_` of Facebook (RFC 9110 section 10.2.2).
+ */
+async function endFragment (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const location = reply.getHeader('Location')
+  if (typeof location === 'string' && !location.includes('#')) reply.header('Location', `${location}#`)
 }
 
 /** Adds the fields of a response, but no tokens, which URLs must not have. */

@@ -143,6 +143,7 @@ export const confirmMail = form({
   // One request of all gets it; an entry that another mail has replaced is not the one found.
   const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
+  await record(auth, USED_MAIL, digestOf(pending.id))
   const principal = 'code' in pending
     ? await signInOwner(auth, form, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
@@ -196,6 +197,12 @@ export async function signInOfLink (
   const key = { ...entry, kind: OPERATOR_LINK }
   const pending = await findEntry<OperatorSignIn>(request, key, entries)
   return pending?.id === id ? { pending: { ...pending, next: null }, key, entries } : null
+}
+
+/** Whether a link was used, in whatever browser. */
+export async function isUsedLink (auth: AuthContext, token: string): Promise<boolean> {
+  const { userId: id } = await needed(auth.mailTokens, 'sendMail').verify('sign-in', token)
+  return await auth.records.count(digestOf(id), USED_MAIL, Date.now() - PENDING_MS) > 0
 }
 
 /** Signs the owner of an address in, as the user who has it, or as a new one. */

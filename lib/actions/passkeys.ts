@@ -31,7 +31,7 @@ import {
   requireRecentFactor, sendMailCode
 } from './enrolment.js'
 
-const MAX_CHALLENGES_OF_SESSION = 4
+const MAX_CHALLENGES_OF_SESSION = 16
 const MAX_PASSKEYS_OF_USER = 20
 
 const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const

@@ -3,7 +3,7 @@ import { audit, noteSubject } from '../audit.js'
 import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../context.js'
 import type { CurrentUser } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
-import { canonicalEmail } from '../email.js'
+import { checkedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { sendVerification } from '../mails/mail-links.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
@@ -35,14 +35,14 @@ export const login = form({
   required: ['email', 'password'],
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid_state', 'invalid', 'unauthenticated', 'blocked', 'unverified'],
+  refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
   hashes: true,
   isSignInAttempt: true
 }, async (auth, form) => {
   const { request, fields: { email, password, remember, createPasskey, next } } = form
   const { accounts, limits, local } = auth
-  // An invalid e-mail is looked up too, as one that no user has: the answer takes the same time.
-  const credential = await limits.login(request, () => accounts.findCredential(canonicalEmail(email) ?? ''))
+  const address = checkedEmail(email)
+  const credential = await limits.login({ request, email: address }, () => accounts.findCredential(address))
   noteSubject(request, credential?.user.userId)
   // The e-mail may be the wrong one.
   const { outdated } = await verifyPassword(form, password, credential, {})

@@ -5,7 +5,7 @@ import { type AuthContext, needed } from '../context.js'
 import { currentRecord } from '../current-user/current.js'
 import { AuthError } from '../errors.js'
 import { isSecureUrl } from '../http/secure-url.js'
-import { filled } from '../pages/texts.js'
+import { sentence } from '../pages/texts.js'
 import { redacted, unacceptable } from '../providers/failures.js'
 import type { Authentication, EndSessionRequest } from '../providers/provider.js'
 import { type SessionRecord, recordIn } from '../session/record.js'
@@ -49,7 +49,7 @@ export async function signOutThere (
     status: 200,
     body: { url: url.href },
     show: () => leadTo(auth, reply, url.href, ({ signOut: { title, text } }) => (
-      { title, text: filled(text, { host: url.host }) }))
+      { title, text: sentence(text, { host: url.host }) }))
   }
 }
 

@@ -5,7 +5,7 @@ import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
-import { AuthError } from '../errors.js'
+import { AuthError, WRONG_SET_UP_CODE } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
 import { withQuery } from '../http/redirects.js'
@@ -93,7 +93,7 @@ export const confirmTotp = form({
   const { id, secret } = pending
   const { text } = await openSecret(auth, request, pending)
   const step = typed.kind === 'totp' ? stepOf(auth, text, typed.code) : null
-  if (step === null) throw new AuthError('invalid_code')
+  if (step === null) throw new AuthError('invalid_code', { message: WRONG_SET_UP_CODE })
   if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
 
   const codes = newRecoveryCodes()
@@ -181,7 +181,8 @@ function shown (
       title: factors.recoveryTitle,
       content: [
         html`<p>${factors.recoveryText}</p>`,
-        html`<ul class="codes">${recoveryCodes.map(code => html`<li><code dir="ltr">${code}</code></li>`)}</ul>`,
+        html`<ul class="codes">${recoveryCodes.map(code =>
+          html`<li><code dir="ltr" translate="no">${code}</code></li>`)}</ul>`,
         html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
           factors.saveCodes}</a>`,
         checkbox('saved', factors.codesSaved, false),

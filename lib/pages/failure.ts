@@ -1,20 +1,21 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
 import {
   type AuthError, COMMON_PASSWORD, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, SHOWN_TO_ANOTHER,
-  WRONG_PASSWORD, wrongLength
+  WRONG_PASSWORD, WRONG_SET_UP_CODE, wrongLength
 } from '../errors.js'
+import type { PageMessages } from './page-layout.js'
 import { type Texts, filled, timeIn } from './texts.js'
 
 /** Sentences of the plugin that are not those of a code. */
 const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
   [NOT_THIS_ADDRESS, 'not_this_address'], [PASSKEY_REFUSED, 'passkey_refused'], [PASSKEY_EXISTS, 'passkey_exists'],
   [COMMON_PASSWORD, 'common_password'], [WRONG_PASSWORD, 'wrong_password'],
-  [SHOWN_TO_ANOTHER, 'shown_to_another']
+  [SHOWN_TO_ANOTHER, 'shown_to_another'], [WRONG_SET_UP_CODE, 'wrong_set_up_code']
 ])
 
 /** Returns the sentence of an error code in a language. */
-export function sentenceOf ({ errors }: Texts, code: string): string {
-  return Object.hasOwn(errors, code) ? errors[code as keyof typeof errors] : errors.other
+export function sentenceOf ({ errors, signIn: { forgot } }: Texts, code: string): string {
+  return Object.hasOwn(errors, code) ? filled(errors[code as keyof typeof errors], { forgot }) : errors.other
 }
 
 /**
@@ -31,6 +32,21 @@ export function failureOf (texts: Texts, error: AuthError): string {
   if (!isOfCode || (code === 'weak_password' && !isOwn)) return message
   if (code !== 'rate_limited' || retryAfter === undefined) return sentenceOf(texts, code)
   return `${sentenceOf(texts, code)} ${filled(texts.common.wait, { time: duration(texts.language, retryAfter) })}`
+}
+
+/** The fields that the failures of a form are about: the first one that it has. */
+const FIELDS: Readonly<Record<string, readonly string[]>> = {
+  invalid: ['current', 'password'],
+  invalid_email: ['email'],
+  exists: ['email'],
+  weak_password: ['password'],
+  breached_password: ['password'],
+  invalid_code: ['code', 'mailCode']
+}
+
+/** Returns what a page says of the failure of its form. */
+export function messagesOf (texts: Texts, error: AuthError): PageMessages {
+  return { failure: failureOf(texts, error), fields: FIELDS[error.code] ?? [] }
 }
 
 /** A time to wait in words. */

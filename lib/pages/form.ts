@@ -1,5 +1,5 @@
 import { type Content, Html, html } from './html.js'
-import { type Texts, filled } from './texts.js'
+import { type Texts, filled, verbatim } from './texts.js'
 
 /** `primary`: at most one on a page is shown; `danger`: it deletes something. */
 type ButtonLook = 'primary' | 'quiet' | 'danger'
@@ -68,11 +68,18 @@ export function action (
   return form({ action: path, hidden, fields: [], submit, ...more })
 }
 
+/** As `type="email"` browsers refuse addresses that the server takes: `jörg@example.com`. */
+const TYPES: Readonly<Record<PageField['type'], Html>> = {
+  text: html` type="text"`,
+  email: html` type="text" inputmode="email" autocapitalize="off" spellcheck="false"`,
+  password: html` type="password"`
+}
+
 export function field (
   { name, label, type, autocomplete, value, hint, isOptional = false, attributes }: PageField
 ): Html {
   return html`<label>${label}${hint && html` <small>${hint}</small>`}
-<input type="${type}" name="${name}" autocomplete="${autocomplete}"${value != null && html` value="${value}"`}${
+<input${TYPES[type]} name="${name}" autocomplete="${autocomplete}"${value != null && html` value="${value}"`}${
   !isOptional && html` required`}${attributes}></label>`
 }
 
@@ -98,8 +105,8 @@ export function checkbox (name: string, label: string, isChecked: boolean): Html
  * @param label null where the page shows the e-mail already
  */
 export function usernameField (label: string | null, email: string | null): Content {
-  return email !== null && html`${label && html`<p><b>${label}</b><br>${email}</p>`}
-<input type="email" value="${email}" autocomplete="username" hidden>`
+  return email !== null && html`${label && html`<p><b>${label}</b><br>${verbatim(email)}</p>`}
+<input type="text" value="${email}" autocomplete="username" hidden>`
 }
 
 export function emailField (label: string, value: string | null, autocomplete: Username = 'username'): Html {

@@ -44,6 +44,10 @@ export interface Page {
 export interface PageMessages {
   readonly failure?: string | null
   readonly notice?: string | null
+  /** The names of the fields that the failure may be about: the first one that the form has. */
+  readonly fields?: readonly string[]
+  /** Whether the script of passkeys asks once more, as the challenge is another one by now. */
+  readonly isAskedAgain?: boolean
 }
 
 /** The look of pages without the option `pages`. */
@@ -105,11 +109,13 @@ export class PageLayout {
     const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
     const policy = this.#policy + ofScript + ofIcons
     reply.headers({ Vary, 'X-Robots-Tag': 'noindex', 'Content-Security-Policy': policy })
-    return reply.type('text/html; charset=utf-8').send(source.replaceAll(SHOWN_TO.source, html`${shown}`.source))
+    const marked = withInvalidField(source, messages.fields ?? [])
+    return reply.type('text/html; charset=utf-8').send(marked.replaceAll(SHOWN_TO.source, html`${shown}`.source))
   }
 
   #document (
-    { title, content, script, isWide, refresh }: Page, { language, direction }: Texts, { failure, notice }: PageMessages
+    { title, content, script, isWide, refresh }: Page, { language, direction }: Texts,
+    { failure, notice, isAskedAgain }: PageMessages
   ): Html {
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
@@ -120,7 +126,7 @@ export class PageLayout {
 <meta name="color-scheme" content="light dark">
 ${refresh && html`<meta http-equiv="refresh" content="0; url=${refresh}">`}
 ${logo && html`<link rel="icon" href="${logo}">`}
-<title>${title}${name && html` · ${name}`}</title>
+<title>${failure && html`${failure} · `}${title}${name && html` · ${name}`}</title>
 <style>${new Html(STYLE)}</style>
 ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
@@ -129,7 +135,7 @@ ${script && html`<script type="module" src="${script}"></script>`}
 ${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
 <main>
 <h1>${title}</h1>
-${failure && html`<p role="alert">${failure}</p>`}
+${failure && html`<p role="alert" id="failure"${isAskedAgain && html` data-passkey-again`}>${failure}</p>`}
 ${notice && html`<p role="status">${notice}</p>`}
 ${content}
 </main>
@@ -138,6 +144,15 @@ ${links.length > 0 && html`<footer>${links.map(({ label, href }) => html`<a href
 </html>
 `
   }
+}
+
+/** Ties the alert to its field, in the row that is open, and puts the focus there. */
+function withInvalidField (source: string, fields: readonly string[]): string {
+  const start = Math.max(0, source.indexOf('<details open'))
+  const form = source.slice(start, start === 0 ? undefined : source.indexOf('</details>', start))
+  const field = fields.map(name => ` name="${name}" autocomplete`).find(field => form.includes(field))
+  const marks = ' aria-invalid="true" aria-describedby="failure" autofocus'
+  return field === undefined ? source : source.slice(0, start) + source.slice(start).replace(field, marks + field)
 }
 
 /** Whether a tag names a language, or a part of it: `de-AT` is German (RFC 4647 section 3.4). */

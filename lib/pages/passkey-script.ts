@@ -11,6 +11,7 @@ import { hash } from 'node:crypto'
  *   `data-passkey-create` are enabled where the browser can do that.
  * - `form[data-passkey=autofill]` is never shown. It is sent when the user picks a passkey that the
  *   browser offers in a field with `autocomplete="username webauthn"`.
+ * - On a page with `[data-passkey-again]` the first shown form is sent once more, by itself.
  * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user
  *   already, and `[data-passkey-failed]` after any other end without a response. The checkboxes
  *   `remember` and `trust` of another form are sent along.
@@ -78,7 +79,11 @@ const renew = () => {
 show('form[data-passkey]:not([data-passkey=autofill], [data-passkey=create])', isSupported)
 show('[data-passkey-missing]', !isSupported)
 for (const form of forms) form.addEventListener('submit', event => { event.preventDefault(); run(form) })
-if (isSupported) autofill()
+const again = document.querySelector('[data-passkey-again]') && forms.find(form => !form.hidden)
+if (again) {
+  again.append(Object.assign(document.createElement('input'), { type: 'hidden', name: 'again', value: 'on' }))
+  run(again)
+} else if (isSupported) autofill()
 for (const form of forms) if (form.dataset.passkey === 'create') create(form)
 Passkey?.getClientCapabilities?.().then(({ conditionalCreate }) => {
   for (const field of document.querySelectorAll('[data-passkey-create]')) field.disabled = !conditionalCreate

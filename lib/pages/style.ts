@@ -102,6 +102,8 @@ li > form button, .item button, li summary { padding: .25rem .75rem; border-colo
 code { font: 1rem ui-monospace, monospace }
 .codes { user-select: all }
 .codes li + li { margin: 0 }
+.remembered, body:has([name=remember]:checked) .once { display: none }
+body:has([name=remember]:checked) .remembered { display: block }
 .check:has([name=saved]:not(:checked)) + .button { display: none }
 summary { cursor: pointer; list-style: none }
 li summary { border: 1px solid; border-radius: var(--auth-radius); font-weight: 600 }
@@ -113,5 +115,6 @@ li details:not([open])::details-content { display: none }
 .or + :is(button, .button), .or + form:not(:has(label)) > button { margin-block-start: 0 }
 :focus-visible { outline: 3px solid var(--auth-color); outline-offset: 2px }
 [role=alert], [role=status] { padding: .5rem 1rem; border: 2px solid; border-radius: var(--auth-radius) }
+[aria-invalid] { border-color: var(--auth-danger) }
 [role=alert] { color: var(--auth-danger) }
 `

@@ -1,5 +1,5 @@
 import { OptionsError } from '../errors.js'
-import type { PasswordCheck } from './password-rules.js'
+import type { PasswordCheck } from './password-check.js'
 
 /**
  * Makes one check of several, asked one after the other until one refuses: put the one that asks a

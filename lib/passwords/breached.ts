@@ -3,7 +3,7 @@ import { withTimeout } from '../base/with-timeout.js'
 import { AuthError } from '../errors.js'
 import { limitedBody } from '../http/limited-body.js'
 import { type ChecksOf, callable, checkedOptions, hasMethods, mustBe, optional, wholeNumber } from '../option-checks.js'
-import type { PasswordCheck } from './password-rules.js'
+import type { PasswordCheck } from './password-check.js'
 
 const SERVICE = 'https://api.pwnedpasswords.com/range/'
 const PREFIX_LENGTH = 5

@@ -2,7 +2,7 @@ import { Once } from '../base/once.js'
 import { isText } from '../claims.js'
 import { COMMON_PASSWORD } from '../errors.js'
 import { checkedOptions, listOf, optional } from '../option-checks.js'
-import type { PasswordCheck } from './password-rules.js'
+import type { PasswordCheck } from './password-check.js'
 
 /** Options of {@link common}. */
 export interface CommonOptions {

@@ -1,30 +1,16 @@
 import { AuthError, wrongLength } from '../errors.js'
-import { type Checked, type ChecksOf, callable, optional, wholeNumber } from '../option-checks.js'
+import { type Checked, type ChecksOf, callable, optional, orFalse, wholeNumber } from '../option-checks.js'
+import { common } from './common.js'
 import { normalizePassword } from './hashing.js'
-
-/** What a {@link PasswordCheck} learns beside the password. */
-export interface PasswordContext {
-  /** The e-mail of the account in its canonical form. */
-  email: string
-  /** The `issuer` of the identity provider: the name of the application, or its URL. */
-  issuer: string
-  /** The language of the page of the plugin, such as `de`; `en` where there is none. */
-  language: string
-}
-
-/**
- * The application's rule for new passwords, which are in NFKC and long enough already. True
- * accepts; false, or a sentence that says why, refuses with `weak_password`. Throw an {@link
- * AuthError} to refuse with another code, such as `breached_password`.
- */
-export type PasswordCheck = (
-  password: string, context: PasswordContext
-) => boolean | string | Promise<boolean | string>
+import type { PasswordCheck, PasswordContext } from './password-check.js'
 
 /** Rules for new passwords, in addition to a length of 8 to 1024 bytes. */
 export interface PasswordRules {
-  /** Called when a password is chosen, not at sign-in; default none. */
-  check?: PasswordCheck | undefined
+  /**
+   * Called when a password is chosen, not at sign-in; default `common()`, which refuses the
+   * passwords that attackers try first; false for none.
+   */
+  check?: PasswordCheck | false | undefined
   /**
    * The least number of characters as a user counts them, after NFKC, from 8 to 128; default 8, for
    * which 8 bytes are enough.
@@ -37,7 +23,7 @@ export const MIN_LENGTH = 8
 
 /** The options of rules for new passwords. */
 export const PASSWORD_RULES = {
-  check: optional(callable<PasswordCheck>('(password, { email }) => boolean or a sentence'), () => true),
+  check: optional(orFalse(callable<PasswordCheck>('(password, { email }) => boolean or a sentence')), common()),
   minLength: optional(wholeNumber(MIN_LENGTH, 128, 'characters'), MIN_LENGTH)
 } satisfies ChecksOf<PasswordRules>
 
@@ -52,7 +38,7 @@ export function passwordRules (
     if (normalized === null || !hasCharacters(normalized, minLength)) {
       throw new AuthError('weak_password', refusal)
     }
-    const verdict = await check(normalized, context)
+    const verdict = check === null || await check(normalized, context)
     if (verdict !== true) throw new AuthError('weak_password', typeof verdict === 'string' ? { message: verdict } : {})
     return normalized
   }

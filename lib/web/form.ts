@@ -8,6 +8,7 @@ import type { Passwords } from '../local-identity-provider.js'
 import type { Outbox } from '../mails/outbox.js'
 import type { Principal } from '../session/record.js'
 import { type Act, type Mounting, pathOf } from './act.js'
+import { forgetNextOfMail, keepNextOfMail } from './after-mail.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './link-page.js'
@@ -157,6 +158,10 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
     const step = await nextAuthenticationStep(auth, request, error, {
       next: pages.asked(request, next), needing: pages.ofStart(request, errorNext)
     })
+    if (ownPage !== undefined && error.code === 'unauthenticated') {
+      // The page again, behind the sign-in.
+      return answerFailure(request, reply, error, { page: pages.loginWith(request, page) ?? page, signInAt })
+    }
     if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
       return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
     }
@@ -177,6 +182,9 @@ async function send (
   const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
   const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
   keepNotice(auth, request, reply, { target, word })
+  // The page of a code has its own `next`.
+  if (status === 202 && page === undefined) keepNextOfMail(auth, request, reply, target)
+  if (isLinkUsed || status === 201) forgetNextOfMail(auth, request, reply)
   if (show !== undefined) return show()
   const url = Object.entries(query).reduce((page, [name, value]) => withParameter(page, name, value), target)
   const path = isOwnPath(url) ? pathnameOf(url) : null

@@ -5,7 +5,7 @@
 import type { FastifyReply } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { button } from '../pages/form.js'
-import { html } from '../pages/html.js'
+import { type Content, html } from '../pages/html.js'
 import { PageLayout } from '../pages/page-layout.js'
 import { type Texts, filled } from '../pages/texts.js'
 import { providerLabel } from './provider-labels.js'
@@ -22,7 +22,7 @@ export function layoutOf ({ layout, site }: Pick<AuthContext, 'layout' | 'site'>
  * length.
  */
 export function leadTo (
-  auth: AuthContext, reply: FastifyReply, url: string, wordsIn: (texts: Texts) => { title: string, text?: string }
+  auth: AuthContext, reply: FastifyReply, url: string, wordsIn: (texts: Texts) => { title: string, text?: Content }
 ): FastifyReply {
   const layout = layoutOf(auth)
   const texts = layout.textsFor(reply.request)

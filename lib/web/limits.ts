@@ -1,7 +1,6 @@
 import { isIP, isIPv6 } from 'node:net'
 import { normalizeIP } from '@fastify/rate-limit'
 import type { FastifyRequest } from 'fastify'
-import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Limited, ResolvedRateLimits } from '../rate-limits.js'
 import { principalOf } from '../session/record.js'
@@ -17,14 +16,14 @@ export type RateLimits = Readonly<Record<LimitName, Limit>> & {
    * Counts a sign-in by password, for the address and for the account, and looks up what it is
    * about: a database is asked for both at once.
    */
-  readonly login: <Found>(request: FastifyRequest, lookUp: () => Promise<Found>) => Promise<Found>
+  readonly login: <Found>(attempt: SignInAttempt, lookUp: () => Promise<Found>) => Promise<Found>
   /** Counts a password for the account with an e-mail in canonical form, as `login` does. */
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
 }
 
 interface SignInAttempt extends Attempt {
-  /** The e-mail in canonical form; null for a value that is not an e-mail. */
-  readonly email: string | null
+  /** The e-mail in canonical form. */
+  readonly email: string
 }
 
 /**
@@ -60,10 +59,9 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
   const [mail, code] = [limit('mail'), limit('code')]
 
   return {
-    async login (request, lookUp) {
+    async login (attempt, lookUp) {
       let found
-      // Values that are not e-mails count as one.
-      await login({ request, email: canonicalEmail(String(Object(request.body).email)) }, () => {
+      await login(attempt, () => {
         found = lookUp()
         // Not heard when the attempt is refused.
         found.catch(() => {})

@@ -7,11 +7,12 @@ import { isRead } from '../http/site.js'
 import type { LinkMailKind, MailPages } from '../mails/mail.js'
 import { LINK_PATHS, type MailboxOwner, userOfLink } from '../mails/mail-links.js'
 import type { MailToken } from '../mails/mail-tokens.js'
-import { failureOf } from '../pages/failure.js'
+import { messagesOf } from '../pages/failure.js'
 import { type PageForm, form } from '../pages/form.js'
 import { type Content, type Html, html } from '../pages/html.js'
 import type { Page } from '../pages/page-layout.js'
 import { pathOf } from './act.js'
+import { nextOfMail } from './after-mail.js'
 import { answerFailure, recordFailure } from './answers.js'
 import { type View, waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from './schema-parts.js'
@@ -72,9 +73,14 @@ export function mountLinkPage (
   const action = pathOf(auth, LINK_PATHS[kind])
   // A signed-in user sees on the page of their account what has changed.
   const [ask, done] = STEPS[kind]
-  const after = (request: FastifyRequest, word = done): Record<string, string | null> => word === undefined
-    ? {}
-    : { done: auth.hasPages ? word : null, next: request.principal && auth.pages.application.account }
+  const after = (request: FastifyRequest, word = done): Record<string, string | null> => {
+    const { pages, hasPages } = auth
+    const next = nextOfMail(auth, request)
+    // A registration signs in.
+    if (word === undefined) return { next }
+    const page = request.principal === null ? next && pages.loginWith(request, next) : next ?? pages.application.account
+    return { done: hasPages ? word : null, next: page }
+  }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
@@ -104,7 +110,7 @@ export function mountLinkPage (
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
     const ways = waysOn(auth, request, texts, [pages.application[ask], texts.links.askAgain])
     const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }
-    return layout.send(reply.code(refusal.statusCode), shown, { failure: failureOf(texts, refusal) })
+    return layout.send(reply.code(refusal.statusCode), shown, messagesOf(texts, refusal))
   }
 
   scope.withTypeProvider<SchemaTypes>().get(`/${LINK_PATHS[kind]}`, {

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import type { AuthError } from '../errors.js'
 import { ANY_ORIGIN, withQuery } from '../http/redirects.js'
-import { failureOf, sentenceOf } from '../pages/failure.js'
+import { failureOf, messagesOf, sentenceOf } from '../pages/failure.js'
 import { type WayOn, links } from '../pages/form.js'
 import type { Html } from '../pages/html.js'
 import type { Page, PageMessages } from '../pages/page-layout.js'
@@ -89,17 +89,24 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const error = query.get('error')
     return show({ request, reply, typed: {}, failure: null }, query, texts => ({
-      failure: error === null ? null : sentenceOf(texts, error),
+      failure: error === null ? null : sentenceOf(texts, error === 'account_exists' ? accountExists(auth) : error),
       notice: takeNotice(auth, request, reply)
     }))
   })
 
   failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
-    return show({ request, reply, typed: Object(request.body), failure }, query, texts => {
+    const typed = Object(request.body)
+    return show({ request, reply, typed, failure }, query, texts => {
       reply.code(failure.statusCode)
-      return { failure: failureOf(texts, failure) }
+      const isAskedAgain = failure.code === 'invalid_state' && typed.response !== undefined && typed.again === undefined
+      return { ...messagesOf(texts, failure), isAskedAgain }
     })
   })
+}
+
+/** The user may have come by the very provider that the account has, as another user there. */
+function accountExists ({ pages: { application } }: AuthContext): string {
+  return application.forgotPassword === null ? 'account_exists' : 'account_exists_forgot'
 }
 
 /** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */

@@ -244,3 +244,21 @@ t.test('each failure of a sign-in has its code', async t => {
     t.notMatch(JSON.stringify([response.headers, response.body]), /script|a=b/)
   })
 })
+
+t.test('a redirect behind a callback ends what the provider has sent as fragment', async t => {
+  const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK] })
+  const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
+  const landingOf = async (next: string, more = '') => {
+    const browser = new Browser(app)
+    const login = await browser.get(`/auth/dev/login?next=${encodeURIComponent(next)}`, { referer: `${BASE_URL}/sign-in` })
+    const callback = await idp.authorize(login.headers.location ?? '')
+    const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    return (await app.inject({ url: callback.pathname + callback.search + more, headers: { cookie, accept: 'text/html' } })).headers.location
+  }
+
+  t.equal(await landingOf('/'), '/#', 'else `#_=_` of Facebook stays in the URL')
+  t.equal(await landingOf('/cart?a=b'), '/cart?a=b#')
+  t.equal(await landingOf('/cart#top'), '/cart#top')
+  idp.consents = false
+  t.equal(await landingOf('/cart'), '/sign-in?error=access_denied#')
+})

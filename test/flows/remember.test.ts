@@ -1,9 +1,11 @@
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
-import { SESSION_SECRET } from '../helpers/app.js'
+import { Pages } from '../../lib/pages.js'
+import { SESSION_SECRET, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { ADA, type MailApp, startMailApp } from '../helpers/mail-app.js'
+import { ADA, BASE_URL, type MailApp, startMailApp } from '../helpers/mail-app.js'
+import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { startTwoApps } from '../helpers/shared-apps.js'
 
 const DAY = 24 * 60 * 60 * 1000
@@ -65,4 +67,25 @@ t.test('app.auth.signIn takes the choice, and refuses an option that it does not
   t.equal(daysOf(await signIn({ remember: true })), 30)
   t.equal(daysOf(await signIn()), 0)
   t.match((await signIn({ rememberMe: true })).json(), { code: 'invalid_options', message: /^signIn has no option "rememberMe"/ })
+})
+
+t.test('the checkbox of the sign-in page reaches each way of signing in', async t => {
+  const session = { secret: SESSION_SECRET, remember: { days: 30 } }
+  const options = { session, rateLimit: {}, providers: [new OwnProvider('a')], pages: new Pages({ name: 'Shop' }) }
+  const { app, browser, mails } = await startMailApp(t, options, { signInByMail: true })
+  const { body } = await browser.get('/auth/pages/sign-in?next=/cart')
+  const links = Array.from(body.matchAll(/<a class="button quiet" href="(\/auth\/a\/login[^"]*)"/g), ([, href = '']) => href.replaceAll('&#38;', '&'))
+  t.match(links, [/login\?next=%2Fcart&error_next=[^&]*$/, /&remember=on$/], 'of two links the style shows the one that the checkbox chooses')
+  t.match(body, /\.remembered, body:has\(\[name=remember\]:checked\) \.once \{ display: none \}/)
+
+  for (const [index, link] of links.entries()) {
+    const visitor = new Browser(app)
+    t.equal(daysOf(await visitor.get(await leaveFor(visitor, link, { subject: 'ada' }))), index * 30)
+  }
+  const visitor = new Browser(app)
+  await visitor.submit('/auth/local/mail-login', { email: ADA.email, remember: 'on' })
+  const { code } = await mails.next('sign-in')
+  t.equal(daysOf(await visitor.submit('/auth/local/mail-login/confirm', { code: String(code) })), 30)
+  const { body: alone } = await new Browser(await startApp(t, { ...options, baseUrl: BASE_URL })).get('/auth/pages/sign-in')
+  t.match(alone, /<input type="checkbox" name="remember">/, 'also without passwords')
 })

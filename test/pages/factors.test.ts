@@ -53,7 +53,7 @@ function secretOn ({ links }: ShownPage): string {
 
 /** The recovery codes on a page. */
 function codesOn ({ html }: ShownPage): string[] {
-  return Array.from(html.matchAll(/<li><code dir="ltr">([^<]*)<\/code><\/li>/g), ([, code = '']) => code)
+  return Array.from(html.matchAll(/<li><code dir="ltr" translate="no">([^<]*)<\/code><\/li>/g), ([, code = '']) => code)
 }
 
 /** Signs in by password on the page, of which the second factor is still asked. */

@@ -114,3 +114,27 @@ for (const texts of LANGUAGES) {
     t.match(page.body, texts.mail.again)
   })
 }
+
+t.test('a link that signs in nobody says why: a newer mail, a used link, another browser, a user who is signed in', async t => {
+  const { app, open, send, mails, browser } = await start(t)
+  const elsewhere = readerOf(t, new Browser(app))
+  const code = await send((await open(`${SIGN_IN}?next=/cart`)).formOf(ASK), { email: ADA.email })
+  t.match(code.links, [`${SIGN_IN}?next=%2Fcart`], 'for another address')
+  const first = pathOf((await mails.next('sign-in')).url)
+  await send(code.formOf(ASK))
+  const second = pathOf((await mails.next('sign-in')).url)
+
+  const replaced = await open(first)
+  t.match(replaced.text, en.mail.newer)
+  t.ok(replaced.links.includes(ASK), 'leads to the page of the code')
+  t.match((await elsewhere.open(second)).text, 'only in the browser where you asked for it')
+  await send((await open(second)).formOf(CONFIRM))
+  const used = await elsewhere.open(second)
+  t.match(used.text, en.mail.used)
+  t.match(used.text, en.mail.again)
+  const there = await open(`${second}&next=/cart`)
+  t.match(there.text, 'You are signed in as ada@example.com')
+  t.ok(there.links.includes('/cart'))
+  await browser.post('/auth/logout')
+  t.match((await open(second)).text, en.mail.used)
+})

@@ -140,20 +140,20 @@ t.test('each field has the name by which password managers and browsers fill it 
   const { open, browser } = await start(t)
   const fieldsOf = ({ html }: ShownPage, action: string): string[] => {
     const form = html.split(`action="${action}"`)[1]?.split('</form>')[0] ?? ''
-    return Array.from(form.matchAll(/<input type="(\w+)"(?: name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
+    return Array.from(form.matchAll(/<input type="(\w+)"(?:[^>]*? name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
   }
-  const [email, name] = ['email email username', 'text name name']
+  const [email, name] = ['text email username', 'text name name']
   t.strictSame(fieldsOf(await open(SIGN_IN), '/auth/local/login'), [email, 'password password current-password'])
   t.strictSame(fieldsOf(await open('/auth/pages/register'), '/auth/local/register'), [name, email, 'password password new-password'])
   t.strictSame(fieldsOf(await open('/auth/pages/forgot-password'), '/auth/local/forgot-password'), [email])
 
   await browser.post('/auth/local/register', ADA)
-  t.strictSame(fieldsOf(await open('/auth/pages/confirm'), '/auth/local/reauthenticate'), ['email  username', 'password password current-password'])
+  t.strictSame(fieldsOf(await open('/auth/pages/confirm'), '/auth/local/reauthenticate'), ['text  username', 'password password current-password'])
   const account = await open('/auth/pages/account')
   t.strictSame(fieldsOf(account, '/auth/pages/name'), [name])
-  t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['email email email', 'password current current-password'])
+  t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['text email email', 'password current current-password'])
   t.strictSame(fieldsOf(account, '/auth/local/change-password'),
-    ['email  username', 'password current current-password', 'password password new-password'])
+    ['text  username', 'password current current-password', 'password password new-password'])
 })
 
 t.test('a page keeps the headers that the application has named in Vary', async t => {
@@ -198,7 +198,7 @@ t.test('the account page is rows with their state, of which that with a failed f
   const { open, send, browser } = await start(t)
   await browser.post('/auth/local/register', ADA)
   const account = await open('/auth/pages/account')
-  t.strictSame(Array.from(account.html.matchAll(/<h2>([^<]*)<\/h2> <span>([^<]*)/g), ([, ...row]) => row.join(': ').trim()), [
+  t.strictSame(Array.from(account.html.matchAll(/<h2>([^<]*)<\/h2> <span>(?:<bdi translate="no">)?([^<]*)/g), ([, ...row]) => row.join(': ').trim()), [
     'Name: Not set', `E-mail: ${ADA.email}`, 'Password: Set', 'Sign-in methods: Password', 'Devices: Signed in: 1',
     `Delete account: ${en.account.deleteText}`
   ])
@@ -228,7 +228,7 @@ t.test('on the account page only what deletes or removes is red, and what cannot
   const red = Array.from(html.matchAll(/<form method="post" action="([^"]*)"((?!<\/form>)[^])*class="danger"/g), ([, action]) => action)
   t.strictSame(red, ['/auth/pages/unlink', '/auth/pages/unlink', '/auth/local/delete-account'])
   t.notMatch(html, / readonly| disabled/)
-  t.match(html, `<input type="email" value="${ADA.email}" autocomplete="username" hidden>`, 'for password managers')
+  t.match(html, `<input type="text" value="${ADA.email}" autocomplete="username" hidden>`, 'for password managers')
 })
 
 t.test('the name of the application leads back to it, also below the path of a proxy', async t => {
@@ -475,4 +475,53 @@ t.test('providers have their own label and picture on each page, and pages witho
   for (const icon of ['https://id.example/logo.svg', 'logo.svg', '//id.example/logo.svg']) {
     t.throws(() => at('Company', icon), { name: 'OptionsError', message: /^entra-id: icon must be a path of this application/ })
   }
+})
+
+t.test('a form that is sent after its session has ended says so, and its page is behind the sign-in', async t => {
+  const { open, send, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const account = await open('/auth/pages/account')
+  await new Browser(browser.app, browser.cookies).post('/auth/logout')
+
+  const refused = await send(account.formOf('/auth/pages/name'), { name: 'Countess' })
+  t.match(refused, { status: 200, title: /Sign in/, alert: 'You were signed out. Nothing was saved.' })
+  const again = await send(refused.forms[0], ADA)
+  t.match(again, { url: '/auth/pages/account?open=name', open: [/^Name/] })
+})
+
+t.test('a failure begins the title of its page, and its field is marked and has the focus', async t => {
+  const { open, send, browser } = await start(t)
+  const marked = (html: string): string[] =>
+    Array.from(html.matchAll(/<input[^>]* aria-invalid="true" aria-describedby="failure" autofocus name="(\w+)"/g), ([, name = '']) => name)
+  const titleOf = (html: string): string => /<title>([^<]*)/.exec(html)?.[1] ?? ''
+  const page = await open('/auth/pages/register')
+  t.match([titleOf(page.html), marked(page.html)], ['Create an account · Shop', []])
+  for (const [typed, field, sentence] of [
+    [{ email: 'ada', password: ADA.password }, 'email', en.errors.invalid_email],
+    [{ email: ADA.email, password: 'short' }, 'password', en.errors.weak_password],
+    [{ email: ADA.email, password: 'password' }, 'password', en.errors.common_password]
+  ] as const) {
+    const failed = await send(page.forms[0], typed)
+    t.strictSame([titleOf(failed.html), marked(failed.html)], [`${sentence} · Create an account · Shop`, [field]])
+    t.match(failed.html, `<p role="alert" id="failure">${sentence}</p>`)
+  }
+
+  await browser.post('/auth/local/register', ADA)
+  const account = await open('/auth/pages/account')
+  const failed = await send(account.formOf('/auth/local/change-password'), { current: 'wrong horse', password: NEW_PASSWORD })
+  t.strictSame(marked(failed.html), ['current'], 'one, in the row that is open')
+  t.match(failed.html, /<details open>(?:(?!<\/details>)[^])*aria-invalid/)
+})
+
+t.test('no program translates names and addresses, and addresses of every script can be typed', async t => {
+  const { open, send, browser } = await start(t)
+  const { html } = await open('/auth/pages/register')
+  t.match(html, '<input type="text" inputmode="email" autocapitalize="off" spellcheck="false" name="email"', 'browsers refuse jörg@ in type="email"')
+  const email = 'jörg@xn--bcher-kva.example'
+  const form = (await open('/auth/pages/register')).forms[0]
+  t.equal((await send(form, { email: '\u202aJörg@bücher.example\u202c', password: ADA.password, name: 'Jörg' })).url, '/')
+  t.match((await browser.get('/me')).json().principal.claims, { email, name: 'Jörg' })
+  const account = await open('/auth/pages/account')
+  t.match(account.html, '<bdi translate="no">jörg@bücher.example</bdi>')
+  t.match(account.html, '<bdi translate="no">Jörg</bdi>')
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { AuthError } from '../../lib/index.js'
 import { all } from '../../lib/passwords.js'
-import type { PasswordCheck } from '../../lib/passwords/password-rules.js'
+import type { PasswordCheck } from '../../lib/passwords/password-check.js'
 
 const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local', language: 'en' }
 

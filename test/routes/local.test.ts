@@ -92,7 +92,6 @@ t.test('a wrong password and an unknown e-mail are answered alike', async t => {
   const attempts = [
     { ...USER, password: 'wrong horse' },
     { ...USER, email: 'eve@example.com' },
-    { ...USER, email: 'no address' },
     { ...USER, password: 'x'.repeat(1100) }
   ]
 
@@ -458,4 +457,21 @@ t.test('a full queue is busy, with Retry-After', async t => {
   t.match(busy[0]?.headers['retry-after'], /^\d+$/)
   t.ok(attempts.every(({ statusCode }) => [401, 503].includes(statusCode)))
   t.equal((await browser.post('/auth/local/login', USER)).statusCode, 401, 'and then it is not')
+})
+
+t.test('what is no address is invalid_email at the sign-in too, which tells nothing about accounts', async t => {
+  const browser = await startBrowser(t)
+  await browser.post('/auth/local/register', USER)
+  for (const email of ['', 'ada', 'mailto:ada@example.com', 'Ada <ada@example.com>', `${USER.email},${USER.email}`]) {
+    t.match((await new Browser(browser.app).post('/auth/local/login', { ...USER, email })).json(), { statusCode: 400, code: 'invalid_email' }, email)
+  }
+  t.equal((await new Browser(browser.app).post('/auth/local/login', { ...USER, email: `\u200e${USER.email}\u200b` })).statusCode, 200)
+})
+
+t.test('a name that nobody would see is no name', async t => {
+  const browser = await startBrowser(t)
+  for (const [index, name] of ['', ' ', '\u200b\u200d', '\u2066\u2069', '\u00ad'].entries()) {
+    const answer = await browser.post('/auth/local/register', { ...USER, email: `${index}@example.com`, name })
+    t.equal(answer.json().claims.name, undefined, JSON.stringify(name))
+  }
 })

@@ -118,7 +118,7 @@ t.test('attack 124: changes of a password are counted, and send no mail to an ad
     const start = await startMailApp(t, { rateLimit })
     await start.browser.post(REGISTER, ADA)
     const statuses: number[] = []
-    for (let i = 0; i < 200; i++) statuses.push((await start.browser.post(CHANGE_PASSWORD, { password: `password ${i}` })).statusCode)
+    for (let i = 0; i < 200; i++) statuses.push((await start.browser.post(CHANGE_PASSWORD, { password: `battery ${i} staple` })).statusCode)
 
     t.strictSame(statuses, [...Array(changes).fill(204), ...Array(200 - changes).fill(429)])
     t.strictSame(kindsTo(ADA.email, await mailsInTheEnd(start)), ['verify-email'])
@@ -141,10 +141,10 @@ t.test('attack 124: a confirmed address gets five notices of a kind in an hour, 
   const start = await startMailApp(t, { rateLimit: false }, { mails: { limits: true } })
   const { browser } = start
   await confirmAddress(browser, await registerAt(start))
-  for (let i = 0; i < 20; i++) t.equal((await browser.post(CHANGE_PASSWORD, { password: `password ${i}` })).statusCode, 204)
+  for (let i = 0; i < 20; i++) t.equal((await browser.post(CHANGE_PASSWORD, { password: `battery ${i} staple` })).statusCode, 204)
   await browser.post(CHANGE_EMAIL, { email: 'ada@new.example' })
   advanceClock(t, 61 * MINUTE_MS)
-  await browser.post('/auth/local/login', { ...ADA, password: 'password 19' })
+  await browser.post('/auth/local/login', { ...ADA, password: 'battery 19 staple' })
   await browser.post(CHANGE_PASSWORD, { password: NEW_PASSWORD })
 
   t.strictSame(kindsTo(ADA.email, await mailsInTheEnd(start)), [
@@ -171,7 +171,7 @@ t.test('attack 124: users who have one address after the other cause five notice
   const { browser } = start
   for (let user = 0; user < 3; user++) {
     await confirmAddress(browser, await registerAt(start))
-    for (let i = 0; i < 3; i++) t.equal((await browser.post(CHANGE_PASSWORD, { password: `password ${i}` })).statusCode, 204)
+    for (let i = 0; i < 3; i++) t.equal((await browser.post(CHANGE_PASSWORD, { password: `battery ${i} staple` })).statusCode, 204)
     t.equal((await browser.post('/auth/local/delete-account')).statusCode, 204)
   }
 

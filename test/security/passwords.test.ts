@@ -104,9 +104,7 @@ async function startTown (
       'known, spelled otherwise': ' ADA@Example.com',
       'known to a provider only': 'grace@example.com',
       deleted: 'gone@example.com',
-      'with a hash that cannot be read': 'damaged@example.com',
-      'no address': 'nobody',
-      nothing: ''
+      'with a hash that cannot be read': 'damaged@example.com'
     }
   }
 }
@@ -260,13 +258,13 @@ t.test('attack 39: a client that tries too often is told so alike, whether or no
   const unknown = await triesWith('somebody@example.com')
   t.strictSame(unknown.map(({ statusCode }) => statusCode), [401, 401, 429, 429])
   for (const who of [
-    'known', 'known to a provider only', 'deleted', 'with a hash that cannot be read', 'no address'
+    'known', 'known to a provider only', 'deleted', 'with a hash that cannot be read'
   ]) t.strictSame(await triesWith(emails[who] ?? ''), unknown, who)
 })
 
 t.test('attack 40: a failed login computes one hash at the usual cost for every user, and none with a password that is far too long', async t => {
   const { app, emails } = await startTown(t)
-  await new Browser(app).post('/auth/local/login', { email: 'the first one, for which a hash is made', password: 'wrong horse' })
+  await new Browser(app).post('/auth/local/login', { email: 'first@example.com', password: 'wrong horse' })
 
   for (const [who, email] of Object.entries(emails)) {
     for (const password of PASSWORDS_OF_NOBODY) {
@@ -294,7 +292,7 @@ t.test('attack 42: with a stored hash that cannot be read, or is too costly to, 
     const store = await create(t)
     const app = await start(t, { store })
     await register(app)
-    await new Browser(app).post('/auth/local/login', { email: 'the first one, for which a hash is made', password: 'wrong horse' })
+    await new Browser(app).post('/auth/local/login', { email: 'first@example.com', password: 'wrong horse' })
 
     for (const hash of UNREADABLE_HASHES) {
       await storeHash(store, ADA.email, hash)
@@ -309,7 +307,7 @@ t.test('attack 42: with a stored hash that cannot be read, or is too costly to, 
 
 t.test('attack 42: passwords of 8 to 1024 bytes are taken, shorter and longer ones are weak, a megabyte too', async t => {
   const store = new MemoryAuthStore()
-  const app = await start(t, { store })
+  const app = await start(t, { store, local: localProvider({ password: { check: false } }) })
   const taken = ['a'.repeat(8), 'é'.repeat(4), '😀😀', 'a'.repeat(1024), '😀'.repeat(256), '        ', '\0'.repeat(8)]
   const weak = [
     '', 'a'.repeat(7), 'é'.repeat(3), 'ａ'.repeat(7), 'a'.repeat(1025), '😀'.repeat(257), '\ufdfa'.repeat(100),
@@ -348,7 +346,7 @@ t.test('attack 42: passwords of 8 to 1024 bytes are taken, shorter and longer on
 })
 
 t.test('attack 42: passwords that another keyboard composed sign in as one', async t => {
-  const app = await start(t)
+  const app = await start(t, { local: localProvider({ password: { check: false } }) })
   const twins = [
     ['\u00c5ngström', '\u212bngström', 'A\u030angstro\u0308m'],
     ['password', 'ｐａｓｓｗｏｒｄ'],
@@ -370,7 +368,7 @@ t.test('attack 42: passwords that another keyboard composed sign in as one', asy
 })
 
 t.test('attack 42: nothing of a password is cut off, trimmed or folded', async t => {
-  const app = await start(t)
+  const app = await start(t, { local: localProvider({ password: { check: false } }) })
   const different = [
     'password', 'password\0', 'password\0tail', 'password\0tale', '\0password', ' password', 'password ', 'password\n',
     'Password', 'passwörd', 'a'.repeat(72), 'a'.repeat(73), 'a'.repeat(1023), 'a'.repeat(1024)
@@ -470,7 +468,7 @@ async function startWarm (t: Test): Promise<FastifyInstance> {
   const app = await start(t)
   t.teardown(() => { before = () => {} })
   await register(app)
-  await new Browser(app).post('/auth/local/login', { email: 'the first one, for which a hash is made', password: 'wrong horse' })
+  await new Browser(app).post('/auth/local/login', { email: 'first@example.com', password: 'wrong horse' })
   return app
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeySignal } from '../../pages/passkey-form.js'
-import { dateIn, filled } from '../../pages/texts.js'
+import { dateIn, filled, sentence, verbatim } from '../../pages/texts.js'
 import { type UserSession, sessionsOfUser } from '../../sign-in/user-sessions.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, type View, page, redirected } from '../../web/page.js'
@@ -59,7 +59,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     hasIcons: hasIcons(auth),
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
-      html`<div class="item"><span>${filled(signIn.signedInAs, { user: nameOf(principal) })}</span>${
+      html`<div class="item"><span>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
         action(pathOf(auth, 'logout'), left, common.signOut)}</div>`,
       nameRow(view),
       emailRow(view),
@@ -79,7 +79,7 @@ function nameRow ({ auth, texts: { common, account }, user: { name }, typed, row
   const content = form({
     action: pathOf(auth, 'pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
   })
-  return rowOf('name', { title: common.name, state: name ?? account.notSet, content })
+  return rowOf('name', { title: common.name, state: verbatim(name) ?? account.notSet, content })
 }
 
 function emailRow (view: AccountView): Content {
@@ -88,11 +88,12 @@ function emailRow (view: AccountView): Content {
   const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
   return email !== null && view.rowOf('email', {
     title: common.email,
-    state: html`${email} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
+    state: html`${verbatim(email)} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
     content: hasMails(auth, 'changeEmail') && form({
       action: pathOf(auth, 'local/change-email'),
       hidden: sent,
       fields: [
+        usernameField(null, email),
         field({ ...newEmail, value: textIn(typed.email) }),
         view.hasPassword && passwordField(common.currentPassword, 'current')
       ],
@@ -136,8 +137,8 @@ function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, tar
   const isOnly = names.every(isNeeded)
   const items = links.map(({ provider, claims: { email } }) => {
     const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
-    return html`<li><span>${labelOf(provider)} <small>${email}</small></span>${!isNeeded(provider) &&
-      action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
+    return html`<li><span>${labelOf(provider)} <small>${verbatim(email ?? null)}</small></span>${
+      !isNeeded(provider) && action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
   })
   return rowOf('methods', {
     title: account.methodsTitle,
@@ -171,7 +172,8 @@ function devicesRow (
   })
 }
 
-function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf, targets }: AccountView): Content {
+function deleteRow (view: AccountView): Content {
+  const { auth, texts: { common, account }, user, hasPassword, left, rowOf, targets } = view
   return hasMails(auth, 'deleteAccount') && rowOf('delete', {
     title: account.deleteSubmit,
     state: account.deleteText,
@@ -180,7 +182,7 @@ function deleteRow ({ auth, texts: { common, account }, hasPassword, left, rowOf
     content: form({
       action: pathOf(auth, 'local/delete-account'),
       hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
-      fields: hasPassword && passwordField(common.currentPassword, 'current'),
+      fields: hasPassword && [usernameField(null, user.email), passwordField(common.currentPassword, 'current')],
       submit: account.deleteSubmit,
       look: 'danger'
     })

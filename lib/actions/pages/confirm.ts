@@ -3,7 +3,7 @@ import { methodsIn } from '../../current-user/methods.js'
 import { action, codeField, form, passwordField, usernameField, ways } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { passkeyForm } from '../../pages/passkey-form.js'
-import { filled } from '../../pages/texts.js'
+import { sentence } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { page, redirected, targetsOf } from '../../web/page.js'
 import { hasIcons, nameOf, providerButtons, signInPath } from './parts.js'
@@ -27,7 +27,7 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
     script: passkey && passkey.script,
     hasIcons: hasIcons(auth),
     content: [
-      html`<p>${filled(confirm.text, { user: nameOf(principal) })}</p>`,
+      html`<p>${sentence(confirm.text, { user: nameOf(principal) })}</p>`,
       ways(
         texts.signIn.or,
         (methods.includes('totp') || methods.includes('recovery')) &&

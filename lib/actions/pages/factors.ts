@@ -7,7 +7,7 @@ import { withQuery } from '../../http/redirects.js'
 import { action, button, field, form, row, section } from '../../pages/form.js'
 import { type Content, type Html, html } from '../../pages/html.js'
 import { type PasskeyPaths, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
-import { type Texts, dateIn, filled } from '../../pages/texts.js'
+import { type Texts, dateIn, filled, verbatim } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type Targets, type View, page, redirected } from '../../web/page.js'
 import { maySendMailCode } from '../enrolment.js'
@@ -80,7 +80,8 @@ function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): 
   const remove = pathOf(auth, isPasskey ? 'local/passkeys/remove' : 'local/totp/remove')
   const hidden = isPasskey ? { ...saved, id } : saved
   const renamed = typed.id === id ? textIn(typed.name) : null
-  return html`<li><span>${shown} <small>${facts.filter(Boolean).join(' · ')}</small></span>${isPasskey &&
+  const title = html`${isPasskey ? verbatim(shown) : shown} <small>${facts.filter(Boolean).join(' · ')}</small>`
+  return html`<li><span>${title}</span>${isPasskey &&
     html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${shown}">${
       factors.rename}</summary>${form({
       action: pathOf(auth, 'local/passkeys/rename'),

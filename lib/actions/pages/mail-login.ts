@@ -1,17 +1,18 @@
-import { hasMailSignIn } from '../../context.js'
+import { type AuthContext, hasMailSignIn } from '../../context.js'
+import { currentPrincipal } from '../../current-user/current.js'
 import { ANY_ORIGIN, withError, withParameter } from '../../http/redirects.js'
 import { duration } from '../../pages/failure.js'
-import { action, codeField, form } from '../../pages/form.js'
-import { html } from '../../pages/html.js'
-import { filled } from '../../pages/texts.js'
+import { action, button, codeField, form, links } from '../../pages/form.js'
+import { type Content, html } from '../../pages/html.js'
+import { filled, sentence } from '../../pages/texts.js'
 import { findEntry, keyOf } from '../../session/pending-steps.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { MAIL_SIGN_IN } from '../../store/one-time-entries.js'
 import { pathOf } from '../../web/act.js'
-import { page, redirected, targetsOf, waysOn } from '../../web/page.js'
+import { type View, page, redirected, targetsOf, waysOn } from '../../web/page.js'
 import { unprovenIn } from '../first-proof.js'
-import { type PendingMailSignIn, ownerOfMailbox, signInOfLink } from '../mail-sign-in.js'
-import { existingParts } from './parts.js'
+import { type PendingMailSignIn, isUsedLink, ownerOfMailbox, signInOfLink } from '../mail-sign-in.js'
+import { existingParts, nameOf } from './parts.js'
 
 /**
  * The page of a sign-in by mail. With the token of the link it has a button where the link signs
@@ -34,14 +35,14 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   const path = pathOf(auth, 'local/mail-login/confirm')
   if (token !== null) {
     const found = await signInOfLink(auth, request, token)
-    if (found === null) return { title, content: [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, texts)] }
+    if (found === null) return { title, content: await ofUnusableLink(auth, view, token) }
     const { pending, pending: { email, next } } = found
     const { list, choice } = await existingIn('code' in pending ? pending : null)
     const hidden = { ...targetsOf(auth, 'local/mail-login', { next }), token }
     return {
       title,
       content: [
-        html`<p>${filled(mail.linkText, { email })}</p>`,
+        html`<p>${sentence(mail.linkText, { email })}</p>`,
         form({ action: path, hidden, fields: list, submit: mail.submit, choice })
       ]
     }
@@ -64,7 +65,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
     title,
     content: [
       held,
-      html`<p>${filled(mail.codeText, { email })}</p>`,
+      html`<p>${sentence(mail.codeText, { email })}</p>`,
       form({
         action: path,
         hidden,
@@ -72,7 +73,25 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
         submit: confirm.submit,
         choice
       }),
-      action(pathOf(auth, 'local/mail-login'), again, mail.again)
+      action(pathOf(auth, 'local/mail-login'), again, mail.again),
+      links([pages.loginWith(request, hidden.next), mail.otherAddress])
     ]
   }
 })
+
+/** Says why a link signs in nobody here, and what to do. */
+async function ofUnusableLink (auth: AuthContext, { request, next, texts }: View, token: string): Promise<Content> {
+  const { mail, signIn, common } = texts
+  const principal = await currentPrincipal(auth, request)
+  if (principal !== null) {
+    const user = nameOf(principal)
+    const here = auth.pages.afterSuccess(request, next)
+    return [html`<p>${sentence(signIn.signedInAs, { user })}</p>`, button(here, common.continue, 'primary')]
+  }
+  const codePage = pathOf(auth, 'local/mail-login')
+  const isReplaced = await findEntry(request, MAIL_SIGN_IN) !== null
+  if (isReplaced) return [html`<p>${mail.newer}</p>`, waysOn(auth, request, texts, [codePage, texts.factors.mailCode])]
+  if (!await isUsedLink(auth, token)) return [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, texts)]
+  const again = auth.pages.loginWith(request, next)
+  return [html`<p>${mail.used}</p>`, waysOn(auth, request, texts, [again, mail.again])]
+}

@@ -2,10 +2,10 @@ import { type AuthContext, createsPasskeys, hasMailSignIn, hasPasswords } from '
 import { currentPrincipal } from '../../current-user/current.js'
 import { UnknownPasskey } from '../../factors/passkey-ceremonies.js'
 import { action, button, checkbox, emailField, form, links, passwordField, ways } from '../../pages/form.js'
-import { type Content, html } from '../../pages/html.js'
+import { type Content, type Html, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
 import { createPasskeyField, passkeyForm, passkeySignal } from '../../pages/passkey-form.js'
-import { filled } from '../../pages/texts.js'
+import { sentence } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { type View, page, targetsOf } from '../../web/page.js'
 import { isChecked } from '../../web/schema-parts.js'
@@ -19,7 +19,7 @@ export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
   return {
     title: signIn.title,
     content: [
-      html`<p>${filled(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
+      html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
       button(auth.pages.afterSuccess(request, next), common.continue, 'primary'),
       action(
         pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
@@ -41,9 +41,11 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
   const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask, or: signIn.or }
   const emailTyped = emailField(
     common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
-  const passkey = (ceremony: 'login' | 'autofill', fields?: Content): Content => passkeyPaths && passkeyForm(texts, {
-    ceremony, options: passkeyPaths.options, action: byPasskey, hidden, fields
+  const passkey = (ceremony: 'login' | 'autofill'): Content => passkeyPaths && passkeyForm(texts, {
+    ceremony, options: passkeyPaths.options, action: byPasskey, hidden
   })
+  const linksWith = (query: { remember?: string }): Html[] =>
+    providerLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
   const unknown = failure instanceof UnknownPasskey ? failure : null
   return {
     title: signIn.title,
@@ -52,7 +54,7 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
     content: [
       ways(
         signIn.or,
-        providerLinks(auth, signIn.withProvider, providers, hidden),
+        providers.length > 0 && remember ? rememberedLinks(linksWith) : linksWith({}),
         [
           byPassword && form({
             action: pathOf(auth, 'local/login'),
@@ -65,8 +67,9 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
           (byPassword || byMail) && passkey('autofill'),
           isBelowMail && passkey('login')
         ],
-        !isBelowMail && passkey('login', !byPassword && !byMail && remember)
+        !isBelowMail && passkey('login')
       ),
+      !byPassword && !byMail && remember,
       unknown && passkeys && passkeySignal('unknown-credential', {
         rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
       }),
@@ -76,4 +79,9 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
       )
     ]
   }
+}
+
+/** A link cannot send the checkbox: of two for each provider, the style shows the chosen one. */
+function rememberedLinks (linksWith: (query: { remember?: string }) => Html[]): Html {
+  return html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
 }

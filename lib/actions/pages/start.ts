@@ -4,7 +4,7 @@ import type { CurrentUser } from '../../current-user/current.js'
 import { sentenceOf } from '../../pages/failure.js'
 import { action, links } from '../../pages/form.js'
 import { html } from '../../pages/html.js'
-import { filled } from '../../pages/texts.js'
+import { filled, sentence } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { layoutOf } from '../../web/lead-to.js'
 import { providerLabel } from '../../web/provider-labels.js'
@@ -38,7 +38,7 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
   return layout.send(reply, {
     title,
     content: [
-      html`<p>${filled(text, values)}</p>`,
+      html`<p>${sentence(text, values)}</p>`,
       action(pathOf(auth, `${name}/login`), hidden, title),
       links([startedOn ?? auth.site.publicPath('/'), common.back])
     ]

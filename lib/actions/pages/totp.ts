@@ -5,7 +5,7 @@ import { action, button, codeField, form, ways } from '../../pages/form.js'
 import { type Content, Html, html } from '../../pages/html.js'
 import type { Page } from '../../pages/page-layout.js'
 import { passkeyForm, passkeyHints } from '../../pages/passkey-form.js'
-import { type Texts, filled } from '../../pages/texts.js'
+import { type Texts, sentence } from '../../pages/texts.js'
 import { pathOf } from '../../web/act.js'
 import { nextAuthenticationStep } from '../../web/answers.js'
 import { type Targets, type View, page, redirected, targetsOf } from '../../web/page.js'
@@ -39,10 +39,11 @@ export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (
   const { factors, confirm } = texts
   const key = secret.replace(/.{4}(?!$)/g, '$& ')
   return setUpPage(auth, texts, setUp, [
-    html`<p>${filled(factors.appText, { issuer })}</p>`,
+    html`<p>${sentence(factors.appText, { issuer })}</p>`,
     // Made by uqr of what we have made.
     svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
-    html`<p><a href="${uri}">${factors.openApp}</a></p><p>${factors.key}<br><code dir="ltr">${key}</code></p>`,
+    html`<p><a href="${uri}">${factors.openApp}</a></p>
+<p>${factors.key}<br><code dir="ltr" translate="no">${key}</code></p>`,
     form({
       action: pathOf(auth, 'local/totp/confirm'),
       hidden: { ...setUp.targets, done: 'saved' },

@@ -144,6 +144,9 @@ export const de: Texts = {
       'den Link in diesem Browser, oder geben Sie den Code aus der E-Mail ein.',
     elsewhere: 'Dieser Link meldet Sie nur in dem Browser an, in dem Sie ihn angefordert haben. Geben Sie dort den ' +
       'Code aus der E-Mail ein.',
+    newer: 'Es wurde eine neuere E-Mail geschickt. Nehmen Sie deren Link oder Code.',
+    used: 'Dieser Link wurde schon verwendet.',
+    otherAddress: 'Andere Adresse verwenden',
     again: 'Neue E-Mail senden',
     wait: 'Eine weitere E-Mail können Sie frühestens in {time} anfordern.'
   },
@@ -199,14 +202,18 @@ export const de: Texts = {
     provider_error: 'Die Anmeldung beim Anbieter ist fehlgeschlagen. Versuchen Sie es noch einmal.',
     provider_unavailable: 'Der Anbieter ist gerade nicht erreichbar. Versuchen Sie es später noch einmal.',
     account_exists: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich damit so an wie bisher.',
+    account_exists_forgot: 'Es gibt schon ein Konto mit dieser E-Mail-Adresse. Melden Sie sich so an wie ' +
+      'bisher, oder wählen Sie „{forgot}“.',
     already_linked: 'Diese Anmeldemethode gehört zu einem anderen Konto.',
     invalid_token: 'Dieser Link ist abgelaufen oder wurde bereits verwendet.',
-    unauthenticated: 'Melden Sie sich zuerst an.',
+    unauthenticated: 'Sie wurden abgemeldet. Es wurde nichts gespeichert.',
     forbidden: 'Dazu sind Sie nicht berechtigt.',
     reauthenticate: 'Melden Sie sich noch einmal an, um fortzufahren.',
     second_factor_required: 'Diese Anmeldung braucht einen zweiten Schritt: einen Code oder einen Passkey.',
     second_factor_missing: 'Dafür ist ein zweiter Anmeldeschritt nötig. Richten Sie ihn zuerst ein.',
     invalid_code: 'Dieser Code ist falsch, abgelaufen oder schon benutzt. Geben Sie einen neuen ein.',
+    wrong_set_up_code: 'Dieser Code stimmt nicht. Prüfen Sie, ob die Uhr Ihres Telefons richtig geht und ob ' +
+      'die App den Schlüssel von dieser Seite hat: Jede neue Einrichtung erzeugt einen anderen.',
     too_many: 'Mehr können Sie nicht hinzufügen. Entfernen Sie zuerst etwas.',
     choice_required: 'Wählen Sie, ob Sie behalten oder entfernen, was das Konto bereits hat.',
     last_link: 'Das ist Ihre einzige Anmeldemethode. Fügen Sie zuerst eine andere hinzu.',

@@ -141,6 +141,9 @@ export const english = {
       'the code from it.',
     elsewhere: 'This link signs you in only in the browser where you asked for it. Enter the code from the e-mail ' +
       'there.',
+    newer: 'A newer e-mail was sent. Use its link or its code.',
+    used: 'This link was already used.',
+    otherAddress: 'Use another address',
     again: 'Send another e-mail',
     wait: 'You can ask for another e-mail in {time} at the earliest.'
   },
@@ -194,14 +197,18 @@ export const english = {
     provider_error: 'The sign-in failed at the provider. Try again.',
     provider_unavailable: 'The provider can’t be reached right now. Try again later.',
     account_exists: 'An account with this e-mail already exists. Sign in the way you did before.',
+    account_exists_forgot: 'An account with this e-mail already exists. Sign in the way you did before, or ' +
+      'choose “{forgot}”.',
     already_linked: 'This sign-in method belongs to another account.',
     invalid_token: 'This link has expired or was already used.',
-    unauthenticated: 'Sign in first.',
+    unauthenticated: 'You were signed out. Nothing was saved.',
     forbidden: 'You’re not allowed to do this.',
     reauthenticate: 'Sign in again to continue.',
     second_factor_required: 'This sign-in needs a second step. Enter a code, or use a passkey.',
     second_factor_missing: 'This needs a second sign-in step. Set one up first.',
     invalid_code: 'This code is wrong, has expired or was already used. Enter a new one.',
+    wrong_set_up_code: 'This code is wrong. Check that the clock of your phone is right, and that the app has ' +
+      'the key from this page: each new set-up makes another one.',
     too_many: 'You can’t add any more. Remove one first.',
     choice_required: 'Choose whether to keep or remove what the account already has.',
     last_link: 'This is your only sign-in method. Add another one first.',

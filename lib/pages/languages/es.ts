@@ -136,14 +136,17 @@ export const es: Texts = {
   },
   mail: {
     ask: 'Enviarme un correo para iniciar sesión',
-    linkText: 'Va a iniciar sesión en este navegador como {email}.',
+    linkText: 'Vas a iniciar sesión en este navegador como {email}.',
     submit: 'Iniciar sesión',
-    codeText: 'Si puede iniciar sesión aquí con {email}, le hemos enviado un correo. Abra su enlace en este ' +
-      'navegador o introduzca el código que contiene.',
-    elsewhere: 'Este enlace solo inicia sesión en el navegador en el que lo pidió. Introduzca allí el código del ' +
+    codeText: 'Si puedes iniciar sesión aquí con {email}, te hemos enviado un correo. Abre su enlace en este ' +
+      'navegador o introduce el código que contiene.',
+    elsewhere: 'Este enlace solo inicia sesión en el navegador en el que lo pediste. Introduce allí el código del ' +
       'correo.',
+    newer: 'Se envió un correo más reciente. Usa su enlace o su código.',
+    used: 'Este enlace ya se ha usado.',
+    otherAddress: 'Usar otra dirección',
     again: 'Enviar otro correo',
-    wait: 'Podrá pedir otro correo como pronto dentro de {time}.'
+    wait: 'Podrás pedir otro correo como pronto dentro de {time}.'
   },
   links: {
     resetText: 'Se cerrará tu sesión en todos los dispositivos. Después, inicia sesión con la contraseña nueva.',
@@ -196,14 +199,18 @@ export const es: Texts = {
     provider_error: 'El inicio de sesión con el proveedor ha fallado. Vuelve a intentarlo.',
     provider_unavailable: 'El proveedor no está disponible en este momento. Vuelve a intentarlo más tarde.',
     account_exists: 'Ya existe una cuenta con este correo electrónico. Inicia sesión como lo hacías antes.',
+    account_exists_forgot: 'Ya existe una cuenta con este correo electrónico. Inicia sesión como lo hacías ' +
+      'antes o elige «{forgot}».',
     already_linked: 'Este método de inicio de sesión pertenece a otra cuenta.',
     invalid_token: 'Este enlace ha caducado o ya se ha utilizado.',
-    unauthenticated: 'Inicia sesión primero.',
+    unauthenticated: 'Tu sesión se ha cerrado. No se ha guardado nada.',
     forbidden: 'No tienes permiso para hacer esto.',
     reauthenticate: 'Vuelve a iniciar sesión para continuar.',
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
     invalid_code: 'El código no es correcto, ha caducado o ya se ha utilizado. Escribe uno nuevo.',
+    wrong_set_up_code: 'Este código no es correcto. Comprueba que el reloj de tu teléfono va bien y que la ' +
+      'aplicación tiene la clave de esta página: cada nueva configuración crea otra.',
     too_many: 'No puedes añadir más. Quita algo primero.',
     choice_required: 'Elige si conservar o eliminar lo que la cuenta ya tiene.',
     last_link: 'Es tu único método de inicio de sesión. Añade otro primero.',

@@ -144,6 +144,9 @@ export const fr: Texts = {
       'dans ce navigateur ou saisissez le code qu’il contient.',
     elsewhere: 'Ce lien ne vous connecte que dans le navigateur où vous l’avez demandé. Saisissez-y le code reçu par ' +
       'e-mail.',
+    newer: 'Un e-mail plus récent a été envoyé. Utilisez son lien ou son code.',
+    used: 'Ce lien a déjà été utilisé.',
+    otherAddress: 'Utiliser une autre adresse',
     again: 'Envoyer un autre e-mail',
     wait: 'Vous pourrez demander un autre e-mail au plus tôt dans {time}.'
   },
@@ -200,14 +203,18 @@ export const fr: Texts = {
     provider_error: 'La connexion auprès du fournisseur d’identité a échoué. Réessayez.',
     provider_unavailable: 'Le fournisseur d’identité est momentanément indisponible. Réessayez plus tard.',
     account_exists: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous comme d’habitude.',
+    account_exists_forgot: 'Un compte existe déjà avec cette adresse e-mail. Connectez-vous comme d’habitude, ' +
+      'ou choisissez « {forgot} ».',
     already_linked: 'Cette méthode de connexion appartient à un autre compte.',
     invalid_token: 'Ce lien a expiré ou a déjà été utilisé.',
-    unauthenticated: 'Connectez-vous d’abord.',
+    unauthenticated: 'Votre session est terminée. Rien n’a été enregistré.',
     forbidden: 'Vous n’avez pas l’autorisation de faire cela.',
     reauthenticate: 'Connectez-vous à nouveau pour continuer.',
     second_factor_required: 'Cette connexion exige une deuxième étape. Saisissez un code ou utilisez une clé d’accès.',
     second_factor_missing: 'Une deuxième étape de connexion est nécessaire ici. Configurez-la d’abord.',
     invalid_code: 'Ce code est incorrect, a expiré ou a déjà été utilisé. Saisissez-en un nouveau.',
+    wrong_set_up_code: 'Ce code est incorrect. Vérifiez que l’heure de votre téléphone est juste et que ' +
+      'l’application a la clé de cette page : chaque nouvelle configuration en crée une autre.',
     too_many: 'Vous ne pouvez pas en ajouter davantage. Supprimez-en d’abord.',
     choice_required: 'Choisissez de conserver ou de supprimer ce que le compte comporte déjà.',
     last_link: 'C’est votre seule méthode de connexion. Ajoutez-en d’abord une autre.',
