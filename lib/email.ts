@@ -8,6 +8,9 @@ const ASCII = /^[\0-\x7f]*$/
 
 const INVISIBLE = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
+/** What copying adds. */
+const ADDED = /[\s\p{Cf}\p{Default_Ignorable_Code_Point}]/u
+
 /** They separate or quote addresses in a header (RFC 5322 section 3.4); U+FFFD: invalid bytes. */
 const STRUCTURAL = /[,;:<>()[\]"\\\ufffd]/
 
@@ -63,9 +66,8 @@ export function canonicalEmail (input: string): string | null {
  */
 export function typedEmail (input: string): string | null {
   const characters = Array.from(input)
-  const isVisible = (character: string): boolean => !INVISIBLE.test(character)
-  return canonicalEmail(
-    characters.slice(characters.findIndex(isVisible), characters.findLastIndex(isVisible) + 1).join(''))
+  const isTyped = (character: string): boolean => !ADDED.test(character)
+  return canonicalEmail(characters.slice(characters.findIndex(isTyped), characters.findLastIndex(isTyped) + 1).join(''))
 }
 
 /** Like {@link typedEmail}; refuses another text as `invalid_email`. */

@@ -137,13 +137,14 @@ t.test('the canonical form of a canonical form is itself', async t => {
 })
 
 t.test('what copying adds around an address is removed from what a user types, and from nothing else', async t => {
-  const around = ['\u200b', '\u202a', '\u202c', '\u2066', '\u2069', '\u200e', '\u200f', '\u00ad', '\ufeff', '\u2060', ' ', '\u00a0', '\u3000', '\n', '\0']
+  const around = ['\u200b', '\u202a', '\u202c', '\u2066', '\u2069', '\u200e', '\u200f', '\u00ad', '\ufeff', '\u2060', ' ', '\u00a0', '\u3000', '\u3164', '\n']
   for (const mark of around) {
     t.equal(typedEmail(`${mark}Ada@Example.com${mark}`), 'ada@example.com', JSON.stringify(mark))
     t.equal(typedEmail(`ada${mark}b@example.com`), canonicalEmail(`ada${mark}b@example.com`), 'not inside')
   }
   t.equal(canonicalEmail('\u200bada@example.com'), null, 'a provider means another mailbox')
-  for (const text of ['', ' ', '\u200b', 'mailto:ada@example.com', 'Ada <ada@example.com>', 'ada', '\u202a'.repeat(100_000)]) {
+  const others = ['mailto:ada@example.com', 'Ada <ada@example.com>', 'ada', '\0ada@example.com', 'ada@example.com\ud800']
+  for (const text of ['', ' ', '\u200b', '\u202a'.repeat(100_000), ...others]) {
     t.equal(typedEmail(text), null, text.slice(0, 30))
   }
 })
