@@ -601,7 +601,7 @@ for (const [what, options, server] of TLS_CASES) {
       const state = new URL(left.headers.location ?? '').searchParams.get('state') ?? ''
       const code = JSON.stringify(identityOf({ subject: 'grace-at-a' }))
       const landed = await proxy.send('GET', `/auth/a/callback?${new URLSearchParams({ state, code })}`, { cookie: cookieOf(left) })
-      t.equal(landed.headers.location, '/')
+      t.equal(landed.headers.location, '/#')
       t.ok(await whoHas(cookieOf(landed)))
     }
 
