@@ -173,7 +173,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         ttl,
         argon2: DEFAULT_ARGON2_COST,
         password: {},
-        'password.check': nothing,
+        'password.check': 'common()',
         'password.minLength': MIN_LENGTH,
         signInByMail: signInByMail ?? false,
         registration,

@@ -64,6 +64,8 @@ describe('LocalIdentityProvider', () => {
     }
     expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check } })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check, minLength: 15 } })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ password: { check: false } })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: { check: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: { minLength: '15' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ password: check })
     expect<PasswordCheck>().type.toBeAssignableFrom<(password: string) => Promise<boolean | string>>()
