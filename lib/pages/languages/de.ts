@@ -144,7 +144,7 @@ export const de: Texts = {
       'den Link in diesem Browser, oder geben Sie den Code aus der E-Mail ein.',
     elsewhere: 'Dieser Link meldet Sie nur in dem Browser an, in dem Sie ihn angefordert haben. Geben Sie dort den ' +
       'Code aus der E-Mail ein.',
-    newer: 'Es wurde eine neuere E-Mail geschickt. Nehmen Sie deren Link oder Code.',
+    newer: 'Es wurde eine neuere E-Mail geschickt. Verwenden Sie deren Link oder Code.',
     used: 'Dieser Link wurde schon verwendet.',
     otherAddress: 'Andere Adresse verwenden',
     again: 'Neue E-Mail senden',

@@ -142,7 +142,7 @@ export const es: Texts = {
       'navegador o introduce el código que contiene.',
     elsewhere: 'Este enlace solo inicia sesión en el navegador en el que lo pediste. Introduce allí el código del ' +
       'correo.',
-    newer: 'Se envió un correo más reciente. Usa su enlace o su código.',
+    newer: 'Se ha enviado un correo más reciente. Usa su enlace o su código.',
     used: 'Este enlace ya se ha usado.',
     otherAddress: 'Usar otra dirección',
     again: 'Enviar otro correo',
@@ -209,7 +209,7 @@ export const es: Texts = {
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
     invalid_code: 'El código no es correcto, ha caducado o ya se ha utilizado. Escribe uno nuevo.',
-    wrong_set_up_code: 'Este código no es correcto. Comprueba que el reloj de tu teléfono va bien y que la ' +
+    wrong_set_up_code: 'Este código no es correcto. Comprueba que el reloj de tu teléfono está en hora y que la ' +
       'aplicación tiene la clave de esta página: cada nueva configuración crea otra.',
     too_many: 'No puedes añadir más. Quita algo primero.',
     choice_required: 'Elige si conservar o eliminar lo que la cuenta ya tiene.',
