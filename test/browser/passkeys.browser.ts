@@ -32,6 +32,8 @@ interface Shop {
   asked: string[]
   /** What the routes of forms were sent. */
   sent: string[]
+  /** The field by which the script says that it asked by itself. */
+  again: Array<string | undefined>
   /** Refuses options where it is a status. */
   refusal: number | null
   /** What a page has besides its forms. */
@@ -42,7 +44,7 @@ async function startShop (t: Test): Promise<Shop> {
   const port = await freePort()
   const origin = `http://localhost:${port}`
   const ceremonies = new Passkeys({ name: 'Shop' }).resolve({ baseUrl: origin, trustedOrigins: new Set() })
-  const shop: Shop = { origin, rpId: 'localhost', factors: [], asked: [], sent: [], refusal: null, more: '' }
+  const shop: Shop = { origin, rpId: 'localhost', factors: [], asked: [], sent: [], again: [], refusal: null, more: '' }
   const challenges = new Map<string, string>()
   const app = Fastify()
   await app.register(formBody)
@@ -64,8 +66,9 @@ async function startShop (t: Test): Promise<Shop> {
     challenges.set(made.challenge, body.for)
     return made.options
   })
-  app.post<{ Params: { kind: string }, Body: { response: string } }>('/:kind', async ({ params: { kind }, body }, reply) => {
+  app.post<{ Params: { kind: string }, Body: { response: string, again?: string } }>('/:kind', async ({ params: { kind }, body }, reply) => {
     shop.sent.push(kind)
+    shop.again.push(body.again)
     const response = readResponse(body.response)
     const challenge = response?.challenge ?? ''
     if (response === null || challenges.get(challenge) !== kind) {
@@ -169,6 +172,22 @@ t.test('a passkey is added, signs in and is asked for by plain forms, under a st
     await answered(t, page, `${kind} done`)
   }
   t.strictSame(shop.asked, ['register', 'login', 'factor'])
+  t.strictSame(complaints, [])
+})
+
+t.test('on a page that answers for a challenge that is gone, the first form that is shown is sent once more, by itself', async t => {
+  const shop = await startShop(t)
+  const { page, add, open, complaints } = await startVisitor(t, shop)
+  await add()
+  await open('register')
+  await page.getByRole('button').click()
+  await answered(t, page, 'register done')
+
+  shop.more = '<p data-passkey-again>expired</p>'
+  await open('autofill login factor')
+  await answered(t, page, 'login done')
+  t.strictSame([shop.asked, shop.sent], [['register', 'login'], ['register', 'login']])
+  t.strictSame(shop.again, [undefined, 'on'])
   t.strictSame(complaints, [])
 })
 

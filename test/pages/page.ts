@@ -103,7 +103,7 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     lang: one(/<html lang="([^"]*)"/) ?? '',
     title: one(/<h1>([^]*?)<\/h1>/) ?? '',
     text: plain(html.replace(/<style>[^]*<\/style>/, '')),
-    alert: one(/<p role="alert" id="failure">([^]*?)<\/p>/),
+    alert: one(/<p role="alert" id="failure"[^>]*>([^]*?)<\/p>/),
     notice: one(/<p role="status">([^]*?)<\/p>/),
     // The name of the application is a link on each page.
     links: links.filter(href => !href.startsWith('data:')),

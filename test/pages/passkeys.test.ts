@@ -112,6 +112,26 @@ t.test('a passkey that was removed is refused in the language of the page, which
   }
 })
 
+t.test('a response to a challenge that is gone has the script ask once more, and no second time', async t => {
+  const made = await start(t)
+  await registerAt(made)
+  const device = newDevice()
+  await addAt(made.browser, device)
+  const visitor = new Browser(made.app)
+  const old = JSON.stringify(device.get(await optionsAt(visitor, 'login')))
+  for (let tabs = 0; tabs < 16; tabs++) await optionsAt(visitor, 'login')
+  const send = async (fields: Record<string, string>) =>
+    visitor.submit('/auth/local/passkeys/login', { error_next: '/auth/pages/sign-in', ...fields })
+
+  const refused = await send({ response: old })
+  t.match(pageOf(refused), { status: 400, alert: en.errors.invalid_state })
+  t.match(refused.body, '<p role="alert" id="failure" data-passkey-again>')
+  t.notMatch((await send({ response: old, again: 'on' })).body, 'data-passkey-again')
+  t.notMatch((await visitor.get('/auth/pages/sign-in?error=invalid_state', { accept: 'text/html' })).body, 'data-passkey-again')
+  const response = JSON.stringify(device.get(await optionsAt(visitor, 'login')))
+  t.equal((await send({ response, again: 'on', next: '/cart' })).headers.location, '/cart')
+})
+
 t.test('a passkey that an account has is refused in words about it', async t => {
   const { browser } = await start(t)
   await browser.post('/auth/local/register', ADA)
