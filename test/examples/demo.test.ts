@@ -113,7 +113,7 @@ t.test('an account with a password is not taken over by way of the provider', as
   await visitor.follow('Continue with Dev Provider')
 
   const login = await visitor.press('Continue', { email: 'sophie@example.com', name: 'Not Sophie' })
-  t.match(login.text, 'Sign in the way you did before.')
+  t.match(login.text, 'Sign in the way you did before, or choose “Forgot your password?”.')
 })
 
 t.test('roles are given by administrators, from the pages of the application', async t => {

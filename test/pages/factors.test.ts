@@ -1,7 +1,7 @@
 /** The pages of second factors, as a browser without scripts reads them. */
 import t, { type Test } from 'tap'
 import { Accounts, type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
-import { Pages, de, en } from '../../lib/pages.js'
+import { Pages, de, en, es, fr } from '../../lib/pages.js'
 import { SecondFactor, type SecondFactorOptions } from '../../lib/second-factor.js'
 import { mailbox, totp } from '../../lib/testing.js'
 import { localProvider, principalIn, startApp, userIdIn } from '../helpers/app.js'
@@ -10,7 +10,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET, enrolAt, nextCode } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt } from '../helpers/mail-app.js'
 import { OwnProvider, linkAt, signInAt } from '../helpers/own-provider.js'
-import { type Reader, type ShownPage, readerOf } from './page.js'
+import { type Reader, type ShownPage, pageOf, readerOf } from './page.js'
 
 const SIGN_IN = '/auth/pages/sign-in'
 const FACTORS = '/auth/pages/factors'
@@ -100,6 +100,20 @@ t.test('a user sets up an authenticator app on the pages, signs in by its code a
   const removed = await send((await open(FACTORS)).formOf(REMOVE))
   t.match(removed, { url: FACTORS, notice: en.common.saved })
   t.ok(removed.formOf(ENROL))
+})
+
+t.test('a code of an earlier set-up, or of a wrong clock, is refused in words about both', async t => {
+  const { app, browser, mails, open, send } = await start(t)
+  await registerAt({ app, browser, mails })
+  const earlier = secretOn(await send((await open(FACTORS)).formOf(ENROL)))
+  await browser.post(ENROL)
+  for (const texts of [en, de, es, fr]) {
+    const headers = { 'accept-language': texts.language }
+    const form = (await open(TOTP, headers)).formOf(CONFIRM)
+    const refused = pageOf(await browser.submit(CONFIRM, { ...form?.hidden, code: totp(earlier) }, headers))
+    t.match(refused, { status: 401, title: texts.factors.setUp, alert: texts.errors.wrong_set_up_code })
+    t.match(refused.html, 'aria-invalid="true" aria-describedby="failure" autofocus name="code"')
+  }
 })
 
 t.test('recovery codes are saved as a text file of the same page', async t => {

@@ -151,9 +151,31 @@ t.test('each field has the name by which password managers and browsers fill it 
   t.strictSame(fieldsOf(await open('/auth/pages/confirm'), '/auth/local/reauthenticate'), ['text  username', 'password password current-password'])
   const account = await open('/auth/pages/account')
   t.strictSame(fieldsOf(account, '/auth/pages/name'), [name])
-  t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['text email email', 'password current current-password'])
+  t.strictSame(fieldsOf(account, '/auth/local/change-email'), ['text  username', 'text email email', 'password current current-password'])
   t.strictSame(fieldsOf(account, '/auth/local/change-password'),
     ['text  username', 'password current current-password', 'password password new-password'])
+  t.strictSame(fieldsOf(account, '/auth/local/delete-account'), ['text  username', 'password current current-password'])
+})
+
+t.test('an address that another account has is refused at a provider with the ways on that the sign-in page has', async t => {
+  const options = { providers: [new OwnProvider('a')] }
+  const { app, open } = await start(t, options)
+  const without = await startApp(t, { ...options, local: localProvider(), baseUrl: BASE_URL, pages: new Pages({ name: 'Shop' }) })
+  for (const texts of [en, de, es, fr]) {
+    const refused = async (app: MailApp['app']): Promise<ShownPage> => {
+      const browser = new Browser(app)
+      await browser.post('/auth/local/register', ADA)
+      const visitor = new Browser(app)
+      const callback = await leaveFor(visitor, `/auth/a/login?error_next=${SIGN_IN}`, { subject: '1', email: ADA.email })
+      const { headers: { location = '' } } = await visitor.get(callback)
+      return readerOf(t, visitor).open(location, { 'accept-language': texts.language })
+    }
+    const { alert, links } = await refused(app)
+    t.equal(alert, texts.errors.account_exists_forgot.replace('{forgot}', texts.signIn.forgot))
+    t.ok(links.some(link => link.startsWith('/auth/pages/forgot-password')), 'the link of that name is there')
+    t.equal((await refused(without)).alert, texts.errors.account_exists, 'without mails')
+  }
+  t.equal((await open(`${SIGN_IN}?error=account_exists_forgot`)).status, 200)
 })
 
 t.test('a page keeps the headers that the application has named in Vary', async t => {
