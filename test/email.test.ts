@@ -136,7 +136,7 @@ t.test('the canonical form of a canonical form is itself', async t => {
   t.strictSame(canonical.map(email => canonicalEmail(email ?? '')), canonical)
 })
 
-t.test('what copying adds around an address is removed from what a user types, and from nothing else', async t => {
+t.test('attack 44: what copying adds around an address is removed from what a user types, and from nothing else', async t => {
   const around = ['\u200b', '\u202a', '\u202c', '\u2066', '\u2069', '\u200e', '\u200f', '\u00ad', '\ufeff', '\u2060', ' ', '\u00a0', '\u3000', '\u3164', '\n']
   for (const mark of around) {
     t.equal(typedEmail(`${mark}Ada@Example.com${mark}`), 'ada@example.com', JSON.stringify(mark))

@@ -245,7 +245,7 @@ t.test('each failure of a sign-in has its code', async t => {
   })
 })
 
-t.test('a redirect behind a callback ends what the provider has sent as fragment', async t => {
+t.test('attack 26: a redirect behind a callback ends what the provider has sent as fragment', async t => {
   const idp = await startOpenIdProvider(t, { redirectUris: [CALLBACK] })
   const app = await startApp(t, { baseUrl: BASE_URL, providers: [idp.provider()] })
   const landingOf = async (next: string, more = '') => {

@@ -70,7 +70,7 @@ const WAYS: Record<string, {
 const ENDS: Record<string, string> = { 'a new address': '/auth/pages/account' }
 
 for (const [name, { local, ask, use }] of Object.entries(WAYS)) {
-  t.test(`next survives ${name}, in the browser that asked alone, as a path of this application`, async t => {
+  t.test(`attack 26: next survives ${name}, in the browser that asked alone, as a path of this application`, async t => {
     const ends = async (query: string, isSameBrowser: boolean): Promise<string> => {
       const app = await start(t, local)
       const link = await ask(app, query)
