@@ -23,7 +23,7 @@ const DANGEROUS_LOCAL_PART = /^-|=\?|[%|]/
 /** They end a host name in a URL, or are decoded there: the conversion makes another domain. */
 const NOT_IN_DOMAIN = /[/?#%]/
 
-/** Latin letters, with marks that are seen. */
+/** Latin letters with marks, after NFD. */
 const LATIN = /^[a-z0-9\p{Mn}ßæœøþð-]+$/u
 
 /** Letters of scripts that have none like Latin ones, unlike Cyrillic and Greek. */
@@ -87,7 +87,9 @@ export function shownEmail (email: string): string {
   const start = email.lastIndexOf('@') + 1
   const labels = email.slice(start).split('.').map(label => {
     const unicode = domainToUnicode(label)
-    return LATIN.test(unicode.normalize('NFD')) || UNLIKE_LATIN.test(unicode) ? unicode : label
+    // A mark that no letter is composed with may be unseen, such as a second dot of an `i`.
+    const isLatin = LATIN.test(unicode.normalize('NFD')) && !/\p{M}/u.test(unicode)
+    return isLatin || UNLIKE_LATIN.test(unicode) ? unicode : label
   })
   return start === 0 ? email : email.slice(0, start) + labels.join('.')
 }

@@ -3,7 +3,7 @@ import {
   type AuthorizationClaimName, type AuthorizationClaims, type GrantableClaims,
   authorizationClaims, isPlainObject, isStorable, isText
 } from '../claims.js'
-import { canonicalEmail } from '../email.js'
+import { typedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import type { Link, User } from '../accounts/account.js'
 import type { UserQuery } from '../accounts/auth-store.js'
@@ -69,7 +69,7 @@ export class Authorization extends Users {
   async findUser (query: UserQuery): Promise<User | null> {
     if (isQuery(query, 'userId')) return isUserId(query.userId) ? this.accounts.findUser(query) : null
     if (isQuery(query, 'email')) {
-      const email = canonicalEmail(query.email)
+      const email = typedEmail(query.email)
       return email === null ? null : this.accounts.findUser({ email })
     }
     if (isQuery(query, 'provider', 'subject')) {
