@@ -121,7 +121,7 @@ export function isText (value: unknown): value is string {
 /** Line breaks, other control characters, and characters that change the direction of text. */
 const NOT_IN_NAMES = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 
-const VISIBLE = /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/u
+const VISIBLE = /[^\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}]/u
 
 /**
  * A name as it may be shown: a line break could add a header to a mail, a direction make other text
