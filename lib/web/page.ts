@@ -89,7 +89,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const error = query.get('error')
     return show({ request, reply, typed: {}, failure: null }, query, texts => ({
-      failure: error === null ? null : sentenceOf(texts, error === 'account_exists' ? accountExists(auth) : error),
+      failure: error === null ? null : sentenceOf(texts, knownHere(auth, error)),
       notice: takeNotice(auth, request, reply)
     }))
   })
@@ -104,9 +104,11 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
   })
 }
 
-/** The user may have come by the very provider that the account has, as another user there. */
-function accountExists ({ pages: { application } }: AuthContext): string {
-  return application.forgotPassword === null ? 'account_exists' : 'account_exists_forgot'
+/** Returns the sentence for a code that a redirect has brought, of which more is known here. */
+function knownHere ({ pages: { application } }: AuthContext, code: string): string {
+  if (code === 'unauthenticated') return 'signed_out'
+  // The user may have come by the very provider that the account has, as another user there.
+  return code === 'account_exists' && application.forgotPassword !== null ? 'account_exists_forgot' : code
 }
 
 /** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */

@@ -511,6 +511,14 @@ t.test('a form that is sent after its session has ended says so, and its page is
   t.match(again, { url: '/auth/pages/account?open=name', open: [/^Name/] })
 })
 
+t.test('who never was signed in is not told that they were signed out', async t => {
+  const { app, mails, browser } = await start(t)
+  await browser.post('/auth/local/register', ADA)
+  const { open, send } = readerOf(t, new Browser(app))
+  const link = await open(linkOf((await mails.next('verify-email')).url))
+  t.match(await send(link.forms[0], { password: '' }), { status: 401, alert: en.errors.unauthenticated })
+})
+
 t.test('a failure begins the title of its page, and its field is marked and has the focus', async t => {
   const { open, send, browser } = await start(t)
   const marked = (html: string): string[] =>
