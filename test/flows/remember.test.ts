@@ -4,7 +4,8 @@ import { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../..
 import { Pages } from '../../lib/pages.js'
 import { SESSION_SECRET, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { ADA, BASE_URL, type MailApp, startMailApp } from '../helpers/mail-app.js'
+import { enrolAt, nextCode, startFactorApp } from '../helpers/factor-app.js'
+import { ADA, BASE_URL, type MailApp, registerAt, startMailApp } from '../helpers/mail-app.js'
 import { OwnProvider, leaveFor } from '../helpers/own-provider.js'
 import { startTwoApps } from '../helpers/shared-apps.js'
 
@@ -88,4 +89,15 @@ t.test('the checkbox of the sign-in page reaches each way of signing in', async 
   t.equal(daysOf(await visitor.submit('/auth/local/mail-login/confirm', { code: String(code) })), 30)
   const { body: alone } = await new Browser(await startApp(t, { ...options, baseUrl: BASE_URL })).get('/auth/pages/sign-in')
   t.match(alone, /<input type="checkbox" name="remember">/, 'also without passwords')
+})
+
+t.test('the choice survives a second step', async t => {
+  const made = await startFactorApp(t, {}, { session: { secret: SESSION_SECRET, remember: { days: 30 } }, pages: new Pages({ name: 'Shop' }) })
+  await registerAt(made)
+  const { secret } = await enrolAt(t, made.browser)
+  for (const [fields, days] of [[{ remember: 'on' }, 30], [{}, 0]] as const) {
+    const visitor = new Browser(made.app)
+    t.equal((await visitor.submit('/auth/local/login', { ...ADA, ...fields })).headers.location, '/auth/local/second-factor')
+    t.equal(daysOf(await visitor.submit('/auth/local/second-factor', { code: nextCode(t, secret) })), days)
+  }
 })
