@@ -474,4 +474,6 @@ t.test('a name that nobody would see is no name', async t => {
     const answer = await browser.post('/auth/local/register', { ...USER, email: `${index}@example.com`, name })
     t.equal(answer.json().claims.name, undefined, JSON.stringify(name))
   }
+  const own = await browser.post('/auth/local/register', { ...USER, email: 'own@example.com', name: '\uf8ff' })
+  t.equal(own.json().claims.name, '\uf8ff', 'a letter of the font of the user is seen')
 })
