@@ -35,18 +35,14 @@ export function failureOf (texts: Texts, error: AuthError): string {
 }
 
 /** The fields that the failures of a form are about: the first one that it has. */
-const FIELDS: Readonly<Record<string, readonly string[]>> = {
-  invalid: ['current', 'password'],
-  invalid_email: ['email'],
-  exists: ['email'],
-  weak_password: ['password'],
-  breached_password: ['password'],
-  invalid_code: ['code', 'mailCode']
-}
+const FIELDS = new Map([
+  ['invalid', ['current', 'password']], ['weak_password', ['password']], ['breached_password', ['password']],
+  ['invalid_email', ['email']], ['exists', ['email']], ['invalid_code', ['code', 'mailCode']]
+])
 
 /** Returns what a page says of the failure of its form. */
 export function messagesOf (texts: Texts, error: AuthError): PageMessages {
-  return { failure: failureOf(texts, error), fields: FIELDS[error.code] ?? [] }
+  return { failure: failureOf(texts, error), fields: FIELDS.get(error.code) ?? [] }
 }
 
 /** A time to wait in words. */

@@ -543,6 +543,14 @@ t.test('a failure begins the title of its page, and its field is marked and has 
   t.match(failed.html, /<details open>(?:(?!<\/details>)[^])*aria-invalid/)
 })
 
+t.test('a code of the application marks no field, whatever it is called', async t => {
+  const check = (): never => { throw Object.assign(new Error('Not today.'), { statusCode: 422, code: 'constructor' }) }
+  const { open, send } = await start(t, {}, { password: { check } })
+  const failed = await send((await open('/auth/pages/register')).forms[0], ADA)
+  t.match(failed, { status: 422, alert: 'Not today.' })
+  t.notMatch(failed.html, 'aria-invalid=')
+})
+
 t.test('no program translates names and addresses, and addresses of every script can be typed', async t => {
   const { open, send, browser } = await start(t)
   const { html } = await open('/auth/pages/register')

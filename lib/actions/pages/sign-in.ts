@@ -54,7 +54,10 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
     content: [
       ways(
         signIn.or,
-        providers.length > 0 && remember ? rememberedLinks(linksWith) : linksWith({}),
+        // A link cannot send the checkbox: of two for each provider, the style shows one.
+        providers.length > 0 && remember
+          ? html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
+          : linksWith({}),
         [
           byPassword && form({
             action: pathOf(auth, 'local/login'),
@@ -79,9 +82,4 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
       )
     ]
   }
-}
-
-/** A link cannot send the checkbox: of two for each provider, the style shows the chosen one. */
-function rememberedLinks (linksWith: (query: { remember?: string }) => Html[]): Html {
-  return html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
 }
