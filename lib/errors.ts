@@ -41,6 +41,7 @@ export const ERRORS = {
   not_found: [404, 'Nothing was found at this path or with this id; check its spelling and the method of the request.'],
   blocked: [403, 'This account is blocked; ask the operator of this application.'],
   unverified: [403, 'The e-mail address of this account is not confirmed yet; follow the link that was sent to it.'],
+  email_missing: [403, 'This needs a confirmed e-mail address, and the account has none; add one first.'],
   unsupported: [501, 'The store of this application cannot do this.'],
   unknown_user: [404, 'No user has this id.'],
   invalid_claims: [400, 'The claims must be a plain JSON object without reserved names.'],

@@ -25,7 +25,7 @@ export type {
   AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
 } from './accounts/auth-store.js'
 export type { UserChange, UserUpdate } from './accounts/changes.js'
-export type { ConfirmedEmail, MailTokenClaims, NewPassword } from './accounts/credentials.js'
+export type { ConfirmedEmail, FoundAddress, MailTokenClaims, NewPassword } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
 export type { UnprovenMethod, UnprovenMethods } from './accounts/first-proof.js'
 export type {

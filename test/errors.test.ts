@@ -36,6 +36,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   user_in_use: 409,
   blocked: 403,
   unverified: 403,
+  email_missing: 403,
   unsupported: 501,
   not_found: 404,
   unknown_user: 404,

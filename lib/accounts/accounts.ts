@@ -6,8 +6,8 @@ import {
   type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
 } from './changes.js'
 import {
-  type ConfirmedEmail, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail, replacePasswordHash,
-  resetPassword, setPassword, verifyEmail
+  type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail,
+  replacePasswordHash, resetPassword, setPassword, verifyEmail
 } from './credentials.js'
 import { assertCanonical } from './emails.js'
 import { type UnprovenMethods, unprovenOf } from './first-proof.js'
@@ -344,15 +344,16 @@ export class Accounts {
    * Changes the e-mail of a user to one that they have confirmed, with the subject of the link at
    * `local` and the claims of the links at `local` and `application`. Ends all their sessions.
    *
-   * @param token about the present address
+   * @param found with the present address, null where the user has none
    * @param to the new address in its canonical form
-   * @returns null when the token is not good any more
+   * @param existing as for {@link signInByMail}; default null, which keeps all
+   * @returns null when the user has changed
    * @throws AuthError `exists` when another user has the new address, `invalid_email` when it is
-   *   not canonical; then nothing was written
+   *   not canonical, `choice_required` as {@link signInByMail}; then nothing was written
    */
-  async changeEmail (token: MailTokenClaims, to: string): Promise<User | null> {
+  async changeEmail (found: FoundAddress, to: string, existing: string | null = null): Promise<ConfirmedEmail | null> {
     assertCanonical(to)
-    return this.#change({ userId: token.userId }, changeEmail(token, to, Date.now()), { email: to })
+    return this.#change({ userId: found.userId }, changeEmail(found, to, { existing, now: Date.now() }), { email: to })
   }
 
   /**

@@ -2,7 +2,7 @@ import { AuthError } from '../errors.js'
 import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessionsEnded } from './account.js'
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'
-import { isConfirmed, withConfirmedEmail, withEmail, withoutEmail } from './emails.js'
+import { isConfirmed, withEmail, withoutEmail } from './emails.js'
 import { withProvenEmail } from './first-proof.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 
@@ -29,7 +29,10 @@ export interface MailTokenClaims {
   generation: number
 }
 
-/** What {@link Accounts.resetPassword} or {@link Accounts.verifyEmail} did. */
+/** {@link MailTokenClaims} of a link to a new address: the user may have had none. */
+export type FoundAddress = Pick<User, 'userId' | 'email' | 'generation'>
+
+/** What {@link Accounts.resetPassword}, `verifyEmail` or `changeEmail` did. */
 export interface ConfirmedEmail {
   /** The user as they are now. */
   user: User
@@ -82,12 +85,15 @@ export function resetPassword (
   }
 }
 
-export function changeEmail (token: MailTokenClaims, to: string, now: number): Rule<User | null> {
+export function changeEmail (
+  found: FoundAddress, to: string, { existing, now }: { existing: string | null, now: number }
+): Rule<ConfirmedEmail | null> {
   return (account, { ofEmail }) => {
-    if (account === null || !isGood(token, account)) return { result: null }
+    if (account === null || !isGood(found, account)) return { result: null }
     if (ofEmail !== null && ofEmail.userId !== account.userId) throw new AuthError('exists')
-    const changed = withSessionsEnded(withConfirmedEmail(withEmail(account, to)), now)
-    return { result: userOf(changed), account: changed }
+    const { account: proven, ...proof } = withProvenEmail(withEmail(account, to), { existing, now })
+    const changed = proof.wasProven ? withSessionsEnded(proven, now) : proven
+    return { result: { user: userOf(changed), ...proof }, account: changed }
   }
 }
 
@@ -100,7 +106,7 @@ export function releaseEmail (token: MailTokenClaims, now: number): Rule<'delete
   }
 }
 
-function isGood ({ email, generation }: MailTokenClaims, account: Pick<Account, 'email' | 'extras'>): boolean {
+function isGood ({ email, generation }: FoundAddress, account: Pick<Account, 'email' | 'extras'>): boolean {
   return account.email === email && isAtGeneration(account, generation)
 }
 

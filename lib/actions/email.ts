@@ -1,12 +1,13 @@
+import type { User } from '../accounts/account.js'
 import { audit } from '../audit.js'
 import { announceRevoke } from '../channel.js'
 import { type AuthContext, hasMails, needed } from '../context.js'
 import { currentPrincipal, refreshPrincipal } from '../current-user/current.js'
 import { assertIsUser, isSignedInAs, recentByPassword } from '../current-user/recent.js'
 import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../email.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import { AuthError } from '../errors.js'
 import { hasMailbox, sendVerification, userOfLink } from '../mails/mail-links.js'
-import { emailDigest } from '../mails/mail-tokens.js'
+import { type MailToken, emailDigest } from '../mails/mail-tokens.js'
 import { field, links as linksTo, passwordField, section, usernameField } from '../pages/form.js'
 import { html } from '../pages/html.js'
 import { dateIn, filled, sentence } from '../pages/texts.js'
@@ -15,12 +16,12 @@ import { ACCEPTED, type Form, LINK_USED, form } from '../web/form.js'
 import { openLink } from '../web/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from '../web/password-forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../web/schema-parts.js'
-import { auditFirstProof, existing, existingOf } from './first-proof.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './first-proof.js'
 import { existingParts, textIn } from './pages/parts.js'
 
 /**
- * Sends a link to a new address of the signed-in user, and tells the present one. Nothing is stored
- * and the new address is not looked up, so the answer is the same whether or not it is taken.
+ * Sends a link to a new or first address of the signed-in user, and tells the present one. Nothing
+ * is stored and the address is not looked up, so the answer is the same whether or not it is taken.
  */
 export const requestNewEmail = form({
   path: '/local/change-email',
@@ -40,9 +41,6 @@ export const requestNewEmail = form({
   outbox.refuseWhenFull()
   const { user, record: { generation } } = await recentByPassword(auth, form, current)
   const to = checkedEmail(email)
-  if (!hasMailbox(user)) {
-    throw invalidRequest('This account has no e-mail address that could be changed.')
-  }
   await auth.limits.newEmail(request)
   outbox.link('change-email', { ...user, generation, to }, user)
   outbox.notice('email-change-requested', user)
@@ -51,7 +49,8 @@ export const requestNewEmail = form({
 
 /**
  * Changes the e-mail of a user who has confirmed the new one and is signed in or gives their
- * password. All other sessions of the user end.
+ * password. All other sessions of the user end. For the first address the user has seen what the
+ * account has: a stranger may have asked for the link, and left their session in this browser.
  */
 export const confirmNewEmail = form({
   path: '/local/change-email/confirm',
@@ -60,11 +59,12 @@ export const confirmNewEmail = form({
   user: 'signed-in-or-not',
   fields: {
     token,
-    password: { type: 'string', description: 'The password of the account, where its user is not signed in' }
+    password: { type: 'string', description: 'The password of the account, where its user is not signed in' },
+    existing
   },
   required: ['token'],
   answers: { 204: changed },
-  refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'exists'],
+  refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'choice_required', 'exists'],
   hashes: 'password',
   bodyLimit: 'code',
   linkPage: {
@@ -72,36 +72,57 @@ export const confirmNewEmail = form({
     summary: 'The page that confirms a new e-mail address',
     user: 'signed-in-or-not',
     customPage: 'changeEmail',
-    async open (auth, { request, token, form, texts: { common, confirm, titles, links } }) {
-      const { user: { userId, email }, link } = await openLink(auth, 'change-email', token)
-      const asksPassword = !isSignedInAs(request, userId)
+    async open (auth, { request, token, form, texts }) {
+      const { common, signIn, confirm, titles, links } = texts
+      const { user, to } = await openNewEmail(auth, token)
+      const { userId, email } = user
+      const title = titles['change-email']
+      const isUser = isSignedInAs(request, userId)
+      if (email === null) {
+        const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user))
+        const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.pages.login(request), signIn.title])]
+        const content = isUser ? form(confirm.submit, list, { choice }) : way
+        return { title, content: [html`<p>${sentence(links.addText, { to })}</p>`, content] }
+      }
       return {
-        title: titles['change-email'],
+        title,
         content: [
-          html`<p>${sentence(links.changeText, { to: String(link.to), email })}</p>`,
-          asksPassword && html`<p>${links.changePassword}</p>`,
-          form(confirm.submit, asksPassword && [usernameField(common.email, email), passwordField(common.password)])
+          html`<p>${sentence(links.changeText, { to, email })}</p>`,
+          !isUser && html`<p>${links.changePassword}</p>`,
+          form(confirm.submit, !isUser && [usernameField(common.email, email), passwordField(common.password)])
         ]
       }
     }
   }
 }, async (auth, form) => {
-  const { request, fields: { token, password }, outbox } = form
+  const { request, fields: { token, password, existing: chosen }, outbox } = form
   const { accounts } = auth
-  const { user, link } = await openLink(auth, 'change-email', token)
-  const { userId } = user
+  const { user, link, to } = await openNewEmail(auth, token)
+  const { userId, email } = user
   await assertIsUser(auth, form, { userId, password }).catch(async (error: unknown) => {
     // A link that is used meanwhile moves the account: its password was not found then.
     await userOfLink(accounts, link)
     throw error
   })
-  if (await accounts.changeEmail(user, String(link.to)) === null) throw new AuthError('invalid_token')
+  const existing = email === null
+    ? await existingOf(auth, request, user, { existing: chosen, isOwner: true })
+    : null
+  const proof = await accounts.changeEmail(user, to, existing)
+  if (proof === null) throw new AuthError('invalid_token')
   audit('email', { userId, verified: true }, request)
+  if (existing === 'remove' && !proof.wasProven) auditFirstProof(request, proof, existing)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
   if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
   return LINK_USED
 })
+
+async function openNewEmail (
+  { accounts, mailTokens }: AuthContext, token: string
+): Promise<{ user: User, link: MailToken, to: string }> {
+  const link = await needed(mailTokens, 'sendMail').verify('change-email', token)
+  return { user: await userOfLink(accounts, link), link, to: String(link.to) }
+}
 
 /**
  * Confirms the address of an account by a link, together with a session of the user or their
@@ -123,7 +144,9 @@ export const verifyEmail = form({
     email: { ...email, description: 'With `not_me`: the address that the mail was sent to' }
   },
   answers: { 202: accepted, 204: done },
-  refuses: ['invalid_token', 'invalid_email', 'unauthenticated', 'invalid', 'choice_required', 'user_in_use'],
+  refuses: [
+    'invalid_token', 'invalid_email', 'email_missing', 'unauthenticated', 'invalid', 'choice_required', 'user_in_use'
+  ],
   hashes: 'password',
   bodyLimit: 'mailOrCode',
   linkPage: {
@@ -187,6 +210,7 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
   const principal = await currentPrincipal(auth, request)
   const user = principal === null ? null : await auth.accounts.findUser({ userId: principal.userId })
   if (user === null) throw new AuthError('unauthenticated')
+  if (!hasMailbox(user)) throw new AuthError('email_missing')
   sendVerification(user, outbox)
 }
 

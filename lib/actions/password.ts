@@ -112,7 +112,7 @@ export const setFirstPassword = form({
   fields: { password: newPassword },
   required: ['password'],
   answers: { 204: changed },
-  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'exists', ...NEW_PASSWORD_REFUSALS],
+  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS],
   hashes: true,
   isSignInAttempt: true
 }, async (auth, form) => {
@@ -121,7 +121,9 @@ export const setFirstPassword = form({
   if (credential !== null) throw hasPassword()
   const { email, emailVerified } = present.user
   if (email === null || !emailVerified) {
-    throw new AuthError('unverified', { message: 'A password needs a confirmed e-mail address; confirm one first.' })
+    throw new AuthError(email === null ? 'email_missing' : 'unverified', {
+      message: 'A password needs a confirmed e-mail address; confirm one first.'
+    })
   }
   if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
 })

@@ -50,8 +50,8 @@ export class Auth extends Authorization {
   /**
    * Like {@link requireUser}, and requires a verified e-mail ({@link User.emailVerified}): the
    * claim `email` is that address from then on. Other users are redirected to the option
-   * `accountPage`, or answered 403 `unverified`. Behind {@link requireBearer} the user of the token
-   * counts.
+   * `accountPage`, or answered 403 `unverified`, without any e-mail `email_missing`. Behind {@link
+   * requireBearer} the user of the token counts.
    */
   readonly requireVerified: Guard
 

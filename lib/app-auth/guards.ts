@@ -18,7 +18,7 @@ import {
 import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } from '../tokens/token-claims.js'
 import type { TokenVerifier } from '../tokens/token-verifier.js'
 import type { ResourceMetadata } from '../tokens/resource-metadata.js'
-import { type Principal, recordIn, showVerifiedEmail } from '../session/record.js'
+import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../session/record.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
@@ -118,15 +118,23 @@ export function requireVerified (auth: AuthContext): Guard {
     if (token === null) {
       const status = await currentStatus(auth, request)
       if (status === null) return askToSignIn(auth, request, reply)
-      if (status.verifiedEmail === null) return askAt(auth, request, reply, { to: 'account', code: 'unverified' })
+      if (status.verifiedEmail === null) {
+        return askAt(auth, request, reply, { to: 'account', code: await lackOf(auth, principalOf(request)?.userId) })
+      }
       return showVerifiedEmail(request, status.verifiedEmail)
     }
     // The subject of a token need not be a user, and one of another server is not a user here.
     const status = isOwnToken(token) && isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
     const { verifiedEmail: email = null } = status ?? {}
-    if (email === null) throw new AuthError('unverified')
+    if (email === null) throw new AuthError(await lackOf(auth, status === null ? undefined : token.sub))
     request.token = noteOwnToken({ ...token, email, email_verified: true })
   })
+}
+
+/** What a user without a verified e-mail lacks. Asked for a refusal alone. */
+async function lackOf ({ accounts }: AuthContext, userId?: string): Promise<'unverified' | 'email_missing'> {
+  const user = userId === undefined ? null : await accounts.findUser({ userId })
+  return user?.email === null ? 'email_missing' : 'unverified'
 }
 
 /** What the guard `requireRecent` requires. */
@@ -317,7 +325,7 @@ async function askToReauthenticate (
   const kinds = needsFactor ? await factorsOfUser(auth, userId) : null
   if (kinds?.length === 0) return askAt(auth, request, reply, { to: 'secondFactor', code: 'second_factor_missing' })
   if (reply.sent || undecided.has(request)) throw new AuthError('reauthenticate')
-  if (!pages.redirect(request, reply, 'reauthenticate', needsFactor)) {
+  if (!pages.redirect(request, reply, 'reauthenticate', { needsFactor })) {
     request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
     throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
   }
@@ -341,7 +349,8 @@ async function askAt (
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
-  if (isAnswered || !pages.redirect(request, reply, to)) throw new AuthError(code)
+  // The others say what the user lacks.
+  if (isAnswered || !pages.redirect(request, reply, to, { error: to !== 'login' && code })) throw new AuthError(code)
   return new Promise(() => {})
 }
 

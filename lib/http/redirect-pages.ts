@@ -11,11 +11,6 @@ export type ApplicationPages = Readonly<Record<
   'login' | 'reauthenticate' | 'secondFactor' | 'step' | 'register' | 'forgotPassword' | 'account', string | null
 >>
 
-/** What is missing of a user whom a guard redirects to a page. */
-const REASONS: ReadonlyMap<keyof ApplicationPages, string> = new Map([
-  ['secondFactor', 'second_factor_missing'], ['account', 'unverified']
-])
-
 /** Chooses the pages that browsers are redirected to. */
 export class RedirectPages {
   readonly application: ApplicationPages
@@ -77,17 +72,21 @@ export class RedirectPages {
   }
 
   /**
-   * Redirects a request for a page, with `next` set to that page if the request only reads. The
-   * pages for second factors and for the account say why.
+   * Redirects a request for a page, with `next` set to that page if the request only reads.
    *
-   * @param needsFactor whether only a second factor suffices there
+   * @param how `needsFactor`: whether only a second factor suffices there; `error`: what the page
+   *   says that the user lacks
    * @returns false for a request that asks for no page or for this one, and where there is none
    */
-  redirect (request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages, needsFactor = false): boolean {
+  redirect (
+    request: FastifyRequest, reply: FastifyReply, to: keyof ApplicationPages,
+    { needsFactor = false, error }: { needsFactor?: boolean, error?: string | false } = {}
+  ): boolean {
     const page = this.#page(to, needsFactor)
     if (page === null || this.isAt(request, page) || !wantsHtml(request)) return false
     // The URL to which a form was sent need not be a page.
-    const target = this.#withNext(request, page, isRead(request) ? this.#site.pathOf(request) : null)
+    const next = isRead(request) ? this.#site.pathOf(request) : null
+    const target = this.#withNext(request, error ? withError(page, error) : page, next)
     reply.header('Cache-Control', 'no-store').redirect(target, isRead(request) ? 302 : 303)
     return true
   }
@@ -105,8 +104,6 @@ export class RedirectPages {
 
   #page (to: keyof ApplicationPages, needsFactor: boolean): string | null {
     const page = this.application[to]
-    const reason = REASONS.get(to)
-    if (page !== null && reason !== undefined) return withError(page, reason)
     return page !== null && needsFactor ? withParameter(page, 'second_factor', 'true') : page
   }
 

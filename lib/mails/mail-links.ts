@@ -39,13 +39,15 @@ export async function findByMailbox (accounts: Accounts, email: string): Promise
   return user !== null && hasMailbox(user) && !user.emailDisputed ? user : null
 }
 
-/** Returns the user of a link; throws `invalid_token` once they are gone or have changed. */
+/**
+ * Returns the user of a link, who has an address unless it is a link to their first one; throws
+ * `invalid_token` once they are gone or have changed.
+ */
 export async function userOfLink (
   accounts: Accounts, { userId, generation, digest, kind }: MailToken
-): Promise<MailboxOwner> {
+): Promise<User> {
   const user = await accounts.findUser({ userId })
-  const isUnchanged = user !== null && hasMailbox(user) &&
-    emailDigest(user.email) === digest && user.generation === generation
+  const isUnchanged = user !== null && emailDigest(user.email) === digest && user.generation === generation
   // The other links need a session of the user, or their password.
   if (!isUnchanged || (kind === 'reset-password' && user.emailDisputed)) throw new AuthError('invalid_token')
   return user
@@ -97,11 +99,10 @@ type KeptOfLinks = Readonly<{ accounts: Accounts, kept: StoreCapabilities }>
 export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
   const opened = await tokens.open(token)
   if (opened === null) return { valid: false, kind: null, reason: 'invalid' }
-  const { kind, to, expiresAt, isExpired } = opened
+  const { kind, expiresAt, isExpired } = opened
   if (isExpired) return { valid: false, kind, reason: 'expired' }
   try {
-    const email = await emailOfLink(kept, opened)
-    return { valid: true, kind, email: to ?? email, expiresAt }
+    return { valid: true, kind, email: await emailOfLink(kept, opened), expiresAt }
   } catch (error) {
     if (error instanceof AuthError && error.code === 'invalid_token') return { valid: false, kind, reason: 'used' }
     throw error
@@ -109,14 +110,18 @@ export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, toke
 }
 
 async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
-  if (token.kind !== 'register' && token.kind !== 'sign-in') return (await userOfLink(accounts, token)).email
+  const { kind, to } = token
   // What a sign-in by mail has used is known in the session that asked for it.
-  if (token.kind === 'register') await assertUnused(kept, token)
-  return String(token.to)
+  if (kind === 'sign-in') return String(to)
+  if (kind !== 'register') {
+    const { email } = await userOfLink(accounts, token)
+    return String(to ?? email)
+  }
+  await assertUnused(kept, token)
+  return String(to)
 }
 
 /** Sends the link that confirms the address of a user. */
 export function sendVerification (user: User, outbox: Outbox): void {
-  if (hasMailbox(user)) outbox.link('verify-email', { ...user, to: null }, user)
-  else outbox.skip('verify-email', 'no-address')
+  outbox.link('verify-email', { ...user, to: null }, user)
 }

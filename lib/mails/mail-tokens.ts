@@ -13,8 +13,8 @@ export interface MailLink {
   readonly userId: string
   /** `User.generation` when the mail was sent. */
   readonly generation: number
-  /** The address of the user when the mail was sent, in canonical form. */
-  readonly email: string
+  /** The address of the user when the mail was sent, in canonical form; null for none. */
+  readonly email: string | null
   /** The address that the link brings, in canonical form; null for the one that the user has. */
   readonly to: string | null
   /** The entry of a sign-in that any browser may finish; absent for one that only its own may. */
@@ -98,9 +98,12 @@ export class MailTokens {
   }
 }
 
-/** The first 96 bits of SHA-256 of an address: no other address with this digest is found. */
-export function emailDigest (email: string): string {
-  return hash('sha256', email, 'buffer').subarray(0, 12).toString('base64url')
+/**
+ * The first 96 bits of SHA-256 of an address, empty for none: no other address with this digest is
+ * found.
+ */
+export function emailDigest (email: string | null): string {
+  return hash('sha256', email ?? '', 'buffer').subarray(0, 12).toString('base64url')
 }
 
 function isExpired ({ expiresAt }: MailToken): boolean {

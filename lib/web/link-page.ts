@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
+import { AuthError } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import type { ApplicationPages } from '../http/redirect-pages.js'
 import { withParameter } from '../http/redirects.js'
 import { isRead } from '../http/site.js'
 import type { LinkMailKind, MailPages } from '../mails/mail.js'
-import { LINK_PATHS, type MailboxOwner, userOfLink } from '../mails/mail-links.js'
+import { LINK_PATHS, type MailboxOwner, hasMailbox, userOfLink } from '../mails/mail-links.js'
 import type { MailToken } from '../mails/mail-tokens.js'
 import { messagesOf } from '../pages/failure.js'
 import { type PageForm, form } from '../pages/form.js'
@@ -42,7 +43,9 @@ export async function openLink (
   { accounts, mailTokens }: AuthContext, kind: LinkMailKind, token: string
 ): Promise<{ user: MailboxOwner, link: MailToken }> {
   const link = await needed(mailTokens, 'sendMail').verify(kind, token)
-  return { user: await userOfLink(accounts, link), link }
+  const user = await userOfLink(accounts, link)
+  if (!hasMailbox(user)) throw new AuthError('invalid_token')
+  return { user, link }
 }
 
 const querystring = { type: 'object', required: ['token'], properties: { token } } as const

@@ -88,7 +88,9 @@ export class Mailer {
       delayOf: async mail => this.#limits[mail.kind === 'sign-in' ? 'asker' : 'notice']({ ...mail, request }),
       link: (kind, link, user, code = null) => {
         const { userId, email, to } = link
-        const recipient = recipientOf(to ?? email, user)
+        const address = to ?? email
+        if (address === null) return none(kind, 'no-address')
+        const recipient = recipientOf(address, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
           const shared = { ...await this.#linkTo(kind, link), ...recipient, about }
           return kind === 'sign-in' ? { ...shared, kind, code } : { ...shared, kind, code: null }

@@ -214,15 +214,6 @@ t.test('of two changes of a password at once one wins', async t => {
   t.equal(await start.app.auth.checkPassword(start.userId, winner), true)
 })
 
-t.test('a user without an e-mail has none to change', async t => {
-  const { browser } = await startMailApp(t)
-  await signInAt(browser, 'a', { subject: 'ada' })
-
-  const answer = await browser.post('/auth/local/change-email', { email: NEW_EMAIL })
-
-  t.strictSame([answer.statusCode, answer.json().code], [400, 'invalid_request'])
-})
-
 t.test('a form that asks for a new address goes on to next', async t => {
   const { browser } = await startSignedIn(t)
 

@@ -109,5 +109,5 @@ t.test('attack 122: a user without a verified address does not pass, whatever th
   const browser = new Browser(app)
   await signInAt(browser, 'tenant', { subject: 'grace', email: 'grace@example.com', emailVerified: false })
 
-  t.strictSame((await browser.get('/verified')).json().code, 'unverified')
+  t.strictSame((await browser.get('/verified')).json().code, 'email_missing')
 })

@@ -8,7 +8,7 @@ describe('AuthError', () => {
       | 'invalid' | 'exists' | 'invalid_email' | 'weak_password' | 'claim_not_allowed' | 'invalid_request' | 'cross_origin' | 'rate_limited'
       | 'busy' | 'unavailable' | 'invalid_state' | 'access_denied' | 'not_allowed' | 'provider_error' | 'provider_unavailable' | 'account_exists'
       | 'already_linked' | 'choice_required' | 'invalid_token' | 'insufficient_scope' | 'unauthenticated' | 'forbidden' | 'last_link' | 'user_in_use'
-      | 'second_factor_required' | 'second_factor_missing' | 'invalid_code' | 'too_many' | 'unknown_passkey' | 'internal_error'
+      | 'second_factor_required' | 'second_factor_missing' | 'invalid_code' | 'too_many' | 'unknown_passkey' | 'internal_error' | 'email_missing'
       | 'breached_password' | 'reauthenticate' | 'blocked' | 'unverified' | 'unsupported' | 'not_found' | 'unknown_user' | 'invalid_claims' | 'invalid_ttl'
     >()
   })

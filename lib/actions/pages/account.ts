@@ -1,6 +1,7 @@
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../context.js'
 import { type CurrentUser, currentUser } from '../../current-user/current.js'
 import { canSignIn } from '../../current-user/methods.js'
+import { canonicalEmail } from '../../email.js'
 import { withQuery } from '../../http/redirects.js'
 import { deviceOf } from '../../pages/device.js'
 import {
@@ -25,7 +26,8 @@ interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 't
   readonly left: Targets
 }
 
-export const account = page({ path: '/pages/account' }, async (auth, { request, reply, texts, typed, opened }) => {
+export const account = page({ path: '/pages/account' }, async (auth, shown) => {
+  const { request, reply, texts, typed, opened, next } = shown
   const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
@@ -45,7 +47,7 @@ export const account = page({ path: '/pages/account' }, async (auth, { request, 
     hasPassword: hasPasswords(auth) && links.some(({ provider }) => provider === 'local'),
     rowOf: (name, shown) => row({ change: account.change, isOpen: opened === name, ...shown }),
     targets: (row, { done = 'saved', open = null } = {}) => ({
-      next: withQuery(here, { open }), error_next: withQuery(here, { open: row }), done
+      next: withQuery(here, { open, next }), error_next: withQuery(here, { open: row, next }), done
     })
   }
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
@@ -83,23 +85,28 @@ function nameRow ({ auth, texts: { common, account }, user: { name }, typed, row
 }
 
 function emailRow (view: AccountView): Content {
-  const { auth, texts: { common, account }, user: { email, emailVerified, emailDisputed }, typed } = view
+  const { auth, texts: { common, account }, user: { email, emailVerified, emailDisputed }, links, typed } = view
   const sent = view.targets('email', { done: 'sent' })
   const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
-  return email !== null && view.rowOf('email', {
+  const isOffered = hasMails(auth, 'changeEmail')
+  // Of a provider that does not vouch for it.
+  const [proposal] = email === null ? links.flatMap(({ claims }) => canonicalEmail(claims.email ?? '') ?? []) : []
+  return (email !== null || isOffered) && view.rowOf('email', {
     title: common.email,
-    state: html`${verbatim(email)} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
-    content: hasMails(auth, 'changeEmail') && form({
+    state: email === null
+      ? account.notSet
+      : html`${verbatim(email)} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
+    content: isOffered && form({
       action: pathOf(auth, 'local/change-email'),
       hidden: sent,
       fields: [
         usernameField(null, email),
-        field({ ...newEmail, value: textIn(typed.email) }),
+        field({ ...newEmail, value: textIn(typed.email) ?? proposal ?? null }),
         view.hasPassword && passwordField(common.currentPassword, 'current')
       ],
-      submit: account.emailSubmit
+      submit: email === null ? account.addEmail : account.emailSubmit
     }),
-    more: !emailVerified && hasMails(auth) && [
+    more: email !== null && !emailVerified && hasMails(auth) && [
       emailDisputed && html`<p>${account.disputed}</p>`,
       action(pathOf(auth, 'local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
     ]

@@ -76,6 +76,7 @@ export const de: Texts = {
     sendAgain: 'Link erneut senden',
     newEmail: 'Neue E-Mail-Adresse',
     emailSubmit: 'E-Mail-Adresse ändern',
+    addEmail: 'E-Mail-Adresse hinzufügen',
     passwordSubmit: 'Passwort ändern',
     setPassword: 'Passwort festlegen',
     methodsTitle: 'Anmeldemethoden',
@@ -164,6 +165,8 @@ export const de: Texts = {
     existingRemove: 'Nicht von mir: alles entfernen',
     changeText: '{to} ersetzt {email} als E-Mail-Adresse Ihres Kontos.',
     changePassword: 'Geben Sie Ihr Passwort ein, oder melden Sie sich zuerst an und öffnen den Link noch einmal.',
+    addText: '{to} wird die E-Mail-Adresse Ihres Kontos.',
+    addSignIn: 'Melden Sie sich zuerst an, und öffnen Sie den Link noch einmal.',
     over: 'Ein Link gilt nur einmal und nur für begrenzte Zeit. Öffnen Sie den neuesten, oder fordern Sie einen ' +
       'neuen an.',
     askAgain: 'Neuen Link anfordern'
@@ -222,6 +225,7 @@ export const de: Texts = {
     not_found: 'Das gibt es nicht mehr.',
     blocked: 'Dieses Konto ist gesperrt.',
     unverified: 'Bestätigen Sie zuerst Ihre E-Mail-Adresse. Wir haben Ihnen einen Link geschickt.',
+    email_missing: 'Fügen Sie zuerst Ihre E-Mail-Adresse hinzu. Ihr Konto hat noch keine.',
     other: 'Die Anmeldung wurde abgelehnt.'
   }
 }

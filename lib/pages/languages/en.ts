@@ -74,6 +74,7 @@ export const english = {
     sendAgain: 'Send the link again',
     newEmail: 'New e-mail address',
     emailSubmit: 'Change e-mail',
+    addEmail: 'Add e-mail address',
     passwordSubmit: 'Change password',
     setPassword: 'Set a password',
     methodsTitle: 'Sign-in methods',
@@ -161,6 +162,8 @@ export const english = {
     existingRemove: 'Not mine: remove all of it',
     changeText: '{to} will replace {email} as the e-mail address of your account.',
     changePassword: 'Enter your password, or sign in first and open the link again.',
+    addText: '{to} will become the e-mail address of your account.',
+    addSignIn: 'Sign in first, and open the link again.',
     over: 'A link works once and for a limited time. Open the latest one, or ask for a new one.',
     askAgain: 'Ask for a new link'
   },
@@ -217,6 +220,7 @@ export const english = {
     not_found: 'This no longer exists.',
     blocked: 'This account is blocked.',
     unverified: 'Confirm your e-mail address first. We sent you a link.',
+    email_missing: 'Add your e-mail address first. Your account has none yet.',
     other: 'The sign-in was refused.'
   }
 } as const

@@ -75,6 +75,7 @@ export const es: Texts = {
     sendAgain: 'Enviar el enlace otra vez',
     newEmail: 'Correo electrónico nuevo',
     emailSubmit: 'Cambiar el correo',
+    addEmail: 'Añadir el correo',
     passwordSubmit: 'Cambiar la contraseña',
     setPassword: 'Establecer una contraseña',
     methodsTitle: 'Métodos de inicio de sesión',
@@ -162,6 +163,8 @@ export const es: Texts = {
     existingRemove: 'No es mío: eliminarlo todo',
     changeText: '{to} sustituirá a {email} como correo electrónico de tu cuenta.',
     changePassword: 'Escribe tu contraseña, o inicia sesión primero y vuelve a abrir el enlace.',
+    addText: '{to} será el correo electrónico de tu cuenta.',
+    addSignIn: 'Inicia sesión primero y vuelve a abrir el enlace.',
     over: 'Un enlace funciona una sola vez y durante un tiempo limitado. Abre el más reciente o pide uno nuevo.',
     askAgain: 'Pedir un enlace nuevo'
   },
@@ -219,6 +222,7 @@ export const es: Texts = {
     not_found: 'Esto ya no existe.',
     blocked: 'Esta cuenta está bloqueada.',
     unverified: 'Confirma primero tu correo electrónico. Te hemos enviado un enlace.',
+    email_missing: 'Añade primero tu correo electrónico. Tu cuenta aún no tiene ninguno.',
     other: 'Se ha rechazado el inicio de sesión.'
   }
 }

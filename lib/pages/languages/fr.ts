@@ -76,6 +76,7 @@ export const fr: Texts = {
     sendAgain: 'Renvoyer le lien',
     newEmail: 'Nouvelle adresse e-mail',
     emailSubmit: 'Changer d’adresse e-mail',
+    addEmail: 'Ajouter l’adresse e-mail',
     passwordSubmit: 'Changer de mot de passe',
     setPassword: 'Définir un mot de passe',
     methodsTitle: 'Méthodes de connexion',
@@ -165,6 +166,8 @@ export const fr: Texts = {
     existingRemove: 'Pas à moi : tout supprimer',
     changeText: '{to} remplacera {email} comme adresse e-mail de votre compte.',
     changePassword: 'Saisissez votre mot de passe, ou connectez-vous d’abord puis ouvrez à nouveau le lien.',
+    addText: '{to} deviendra l’adresse e-mail de votre compte.',
+    addSignIn: 'Connectez-vous d’abord, puis ouvrez à nouveau le lien.',
     over: 'Un lien ne fonctionne qu’une fois et pour une durée limitée. Ouvrez le plus récent ou demandez-en un ' +
       'nouveau.',
     askAgain: 'Demander un nouveau lien'
@@ -223,6 +226,7 @@ export const fr: Texts = {
     not_found: 'Cet élément n’existe plus.',
     blocked: 'Ce compte est bloqué.',
     unverified: 'Confirmez d’abord votre adresse e-mail. Nous vous avons envoyé un lien.',
+    email_missing: 'Ajoutez d’abord votre adresse e-mail. Votre compte n’en a pas encore.',
     other: 'La connexion a été refusée.'
   }
 }
