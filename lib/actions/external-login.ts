@@ -1,6 +1,6 @@
 /** How users leave for a provider: authorization requests (RFC 6749 section 4.1.1). */
 import { randomBytes } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { type CurrentUser, current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
@@ -15,7 +15,7 @@ import { form } from '../web/form.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember
 } from '../web/schema-parts.js'
-import { callProvider, failAtProvider } from './external-failures.js'
+import { NO_SIGN_IN, callProvider, failAtProvider } from './external-failures.js'
 
 const flag = { type: 'string', enum: ['true', 'false'] } as const
 
@@ -80,7 +80,7 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
     const { query } = request
     const start = startOf(auth, request, provider, query)
     if (start.purpose === 'sign-in') {
-      const { href } = await leave(auth, request, provider, query, start)
+      const { href } = await leave(auth, reply, provider, query, start)
       return reply.redirect(href, 302)
     }
     const present = await current(auth, request)
@@ -119,7 +119,7 @@ const startByForm = (provider: ExternalProvider): Act => form({
     // What is linked signs in.
     if (isAdded) await assertUserRecent(auth, present)
   }
-  const { href } = await leave(auth, request, provider, fields, start)
+  const { href } = await leave(auth, reply, provider, fields, start)
   return {
     status: 200,
     body: { url: href },
@@ -173,16 +173,18 @@ function isConsent ({ isAskedByApplication }: Start, { links }: CurrentUser, nam
 /** Notes the sign-in in the session, and returns the URL of the authorization request. */
 async function leave (
   auth: AuthContext,
-  request: FastifyRequest,
+  reply: FastifyReply,
   provider: ExternalProvider,
   fields: LoginFields,
   { purpose, asked }: Start
 ): Promise<URL> {
   const { pages } = auth
-  const checks = { state: randomToken(), nonce: randomToken(), codeVerifier: randomToken() }
+  const { request } = reply
+  const state = purpose === 'sign-in' ? randomToken() : randomToken() + NO_SIGN_IN
+  const checks = { state, nonce: randomToken(), codeVerifier: randomToken() }
   const redirectUri = urlOf(auth, `${provider.name}/callback`)
   const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
-  await addPendingSignIn(request, {
+  await addPendingSignIn(reply, {
     ...checks,
     next: pages.afterSuccess(request, fields.next),
     remember: isChecked(fields.remember),

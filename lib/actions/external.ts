@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../audit.js'
+import { digestOf } from '../base/digest.js'
 import type { AuthContext } from '../context.js'
 import { current } from '../current-user/current.js'
 import { assertUserRecent } from '../current-user/recent.js'
@@ -13,13 +14,14 @@ import { WITHOUT_SESSION } from '../session/request-cookies.js'
 import { assertSessionActive } from '../session/lifecycle.js'
 import { type PendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
+import { forgetStarts } from '../session/start-cookies.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
 import { keepNotice } from '../web/notices.js'
 import { operation, operationIdOf, redirect, undocumented } from '../web/schema-parts.js'
-import { callProvider, failAtProvider } from './external-failures.js'
+import { answerSpent, callProvider, failAtProvider } from './external-failures.js'
 import { mountLogin } from './external-login.js'
 
 const REFUSALS = [
@@ -80,14 +82,20 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
-    const pending = await pendingSignIn(request, provider, parameters)
+    const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
+    if (pending === null) {
+      const startedOn = pages.ofStart(request, undefined)
+      return answerSpent(auth, name, { error: new AuthError('invalid_state'), request, reply }, { ...spent, startedOn })
+    }
     try {
       const outbox = mailer?.outbox(request, reply) ?? null
       await finishSignIn(auth, request, { provider, parameters, pending, outbox })
     } catch (error) {
-      return failAtProvider(auth, name, { error, request, reply }, pending)
+      const isRefused = pending.purpose === 'sign-in' && error instanceof AuthError && error.code === 'invalid_state'
+      return (isRefused ? answerSpent : failAtProvider)(auth, name, { error, request, reply }, pending)
     }
     if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
+    forgetStarts(reply, digestOf(pending.state))
     return reply.redirect(pending.next, 302)
   })
 
@@ -139,12 +147,10 @@ interface Callback {
 /** Takes the sign-in of an authorization response, which may be used once: before all else. */
 async function pendingSignIn (
   request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
-): Promise<PendingSignIn> {
+): Promise<{ state: string, pending: PendingSignIn | null, next: string | null }> {
   const [state, ...others] = parameters.getAll('state')
   if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
-  const pending = await takePendingSignIn(request, provider.name, state)
-  if (pending === null) throw new AuthError('invalid_state')
-  return pending
+  return { state, ...await takePendingSignIn(request, provider.name, state) }
 }
 
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
@@ -154,10 +160,11 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const authentication = await authenticate(auth, callback)
   const { identity, tokens, signed } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
-  const { provider: { signOut }, pending: { remember }, outbox } = callback
+  const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
   const user = await userOfIdentity(auth, request, identity, outbox)
   const { hintFor } = signOut === true ? await import('./provider-sign-out.js') : {}
-  const kept = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
+  const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
+  const kept = { ...hint, callback: { state: digestOf(state), next } }
   await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, kept })
 }
 

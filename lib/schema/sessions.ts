@@ -18,6 +18,8 @@ export interface SessionProofs {
    * user is signed in afterwards, whatever the cookie and the store say.
    */
   until?: number
+  /** The callback that the user came by: a digest of its state, and the page after it. */
+  callback?: { readonly state: string, readonly next: string }
   /** What the provider of the sign-in knows the user by at a sign-out there, encrypted. */
   signOutHint?: string
 }

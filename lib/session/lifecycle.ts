@@ -5,12 +5,13 @@ import { AuthError } from '../errors.js'
 import { PENDING_MS } from '../store/one-time-entries.js'
 import { nameInCookie, sessionCookieName, signedIdsIn } from './request-cookies.js'
 import {
-  BROWSER_SESSION_MS, cookieEndOf, endCookie, membersIn, restoreLifetime, shortenLifetime
+  BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { type SessionReplacement, type SignedOut, preciseTime } from './session-backend.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
+import { forgetStarts } from './start-cookies.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
 type NewRecord = Omit<SessionRecord, 'replacedSessions'>
@@ -146,8 +147,7 @@ export async function signOutSession (
   const isStored = sessions.isStored(session)
   const present = { id: session.sessionId, userId: principalOf(request)?.userId ?? null }
   const cookieName = sessionCookieName(request)
-  const { path = '/', domain, httpOnly = true, secure, sameSite } = session.cookie
-  const { partitioned = false } = session.cookie as { partitioned?: boolean }
+  const flags = cookieFlags(session)
 
   const signedOut = isStored ? [] : await signOutReplaced(request, reply)
   for (const leaving of [...otherSessions(request), ...(isStored ? [present] : [])]) {
@@ -155,12 +155,9 @@ export async function signOutSession (
     if (user !== null && signedOut.every(({ userId }) => userId !== user.userId)) signedOut.push(user)
   }
   forgetOthers(request)
+  forgetStarts(reply)
   if (isStored) sessions.drop(request)
-  if (cookieName !== undefined) {
-    // @fastify/session uses null for an absent flag; @fastify/cookie would apply its default then.
-    const flags = { httpOnly, secure: secure === true, sameSite: sameSite ?? false, partitioned }
-    reply.clearCookie(cookieName, { path, ...flags, ...(domain && { domain }) })
-  }
+  if (cookieName !== undefined) reply.clearCookie(cookieName, flags)
   return signedOut
 }
 

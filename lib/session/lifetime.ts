@@ -20,6 +20,15 @@ export function chosenLifetime (
   return { until, cookieEnd: isRemembered ? new Date(until) : null }
 }
 
+/** The flags of the cookie of a session, for @fastify/cookie, whose defaults may be others. */
+export function cookieFlags ({ cookie }: Session) {
+  const { path = '/', domain, httpOnly = true, secure, sameSite }: Session['cookie'] = cookie
+  const { partitioned = false } = cookie as { partitioned?: boolean }
+  // @fastify/session uses null for an absent flag.
+  const flags = { path, httpOnly, secure: secure === true, sameSite: sameSite ?? false, partitioned }
+  return { ...flags, ...(domain && { domain }) }
+}
+
 /** The lifetime of a session whose cookie has none: the browser keeps it until it is closed. */
 export const BROWSER_SESSION_MS = 7 * DAY_MS
 

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { digestOf } from '../base/digest.js'
 import type { SignInParameters } from '../providers/provider.js'
 import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
@@ -6,6 +6,7 @@ import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { useOwner } from './several-cookies.js'
+import { keepStart, startOf } from './start-cookies.js'
 
 /** A sign-in that was started at a provider and is not finished. */
 export interface PendingSignIn {
@@ -37,40 +38,47 @@ export interface PendingSignIn {
 }
 
 /** Adds a pending sign-in to a session; of more than eight, the oldest are removed. */
-export async function addPendingSignIn (request: FastifyRequest, { state, ...content }: PendingSignIn): Promise<void> {
-  const owner = digestOf(request.session.sessionId)
-  const { startedAt } = content
-  await putOwned(request, { hash: digestOf(state), kind: SIGN_IN, owner, content, startedAt }, MAX_PENDING)
+export async function addPendingSignIn (reply: FastifyReply, { state, ...content }: PendingSignIn): Promise<void> {
+  const { request, request: { session } } = reply
+  const [hash, owner, isNew] = [digestOf(state), digestOf(session.sessionId), !sessionsOf(request).isStored(session)]
+  const { startedAt, next } = content
+  await putOwned(request, { hash, kind: SIGN_IN, owner, content, startedAt }, MAX_PENDING)
+  if (isNew) keepStart(reply, hash, next)
 }
 
 /**
  * Takes a pending sign-in of a session out of the session store and returns it. Sign-ins that other
- * tabs have started in sessions that this one replaced may finish; a linking or a reauthentication
- * counts as started by no user. An attacker with a copy of the old cookie could have started it,
- * and a new session is how the user gets rid of that attacker.
+ * tabs have started in sessions that this one replaced, or without a session, may finish, the
+ * latter while their session is open; a linking or a reauthentication counts as started by no user.
+ * An attacker with a copy of the old cookie could have started it, and a new session is how the
+ * user gets rid of that attacker.
  *
- * @returns null when the state is unknown in this session, of another provider, used or older than
- * ten minutes
+ * @returns `pending`: null when the state is unknown in this session, of another provider, used or
+ * older than ten minutes; `next`: the page after it if this browser has started it, also then
  */
 export async function takePendingSignIn (
   request: FastifyRequest, provider: string, state: string
-): Promise<PendingSignIn | null> {
+): Promise<{ pending: PendingSignIn | null, next: string | null }> {
   const [hash, kind] = [digestOf(state), SIGN_IN]
   await useOwner(request, sessionId => ({ hash, kind, owner: digestOf(sessionId) }))
   const { session } = request
-  const { entries } = sessionsOf(request).backend
+  const { backend, backend: { entries } } = sessionsOf(request)
   const take = async (owners: string[]): Promise<PendingSignIn | null> => {
     const content = owners.length > 0 ? await entries.take(hash, kind, owners) : null
     return content && Object({ ...content, state })
   }
+  const start = startOf(request, hash)
   const replaced = (recordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
-  const pending = await take([digestOf(session.sessionId)]) ?? ofReplacedSession(await take(replaced))
-  if (pending === null) return null
-  const isInTime = pending.startedAt > Date.now() - PENDING_MS
+  const started = async (): Promise<string[]> =>
+    start !== null && await backend.read(start.id) !== null ? [digestOf(start.id)] : []
+  const found = await take([digestOf(session.sessionId)]) ??
+    ofOtherSession(await take([...replaced, ...await started()]))
+  if (found === null) return { pending: null, next: start && start.next }
+  const isInTime = found.startedAt > Date.now() - PENDING_MS
   // The callback of another provider is a mix-up (RFC 9700 section 4.4): the state is used up.
-  return isInTime && pending.provider === provider ? pending : null
+  return { pending: isInTime && found.provider === provider ? found : null, next: found.next }
 }
 
-function ofReplacedSession (pending: PendingSignIn | null): PendingSignIn | null {
+function ofOtherSession (pending: PendingSignIn | null): PendingSignIn | null {
   return pending === null || pending.purpose === 'sign-in' ? pending : { ...pending, startedBy: null }
 }

@@ -41,7 +41,8 @@ export function unsigned (signer: unknown, cookie: string): string | null {
   }
 }
 
-function signerOf (session: FastifyRequest['session']): unknown {
+/** Returns what signs the cookies of sessions. */
+export function signerOf (session: FastifyRequest['session']): unknown {
   return Object.getOwnPropertySymbols(session).map(symbol => Reflect.get(session, symbol))
     .find(value => typeof Object(value).unsign === 'function')
 }

@@ -25,8 +25,8 @@ export interface AuthenticatedUser extends UserOfIdentity {
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null
-  /** What the session keeps for a sign-out at the provider. */
-  kept?: Pick<SessionRecord, 'signOutHint'> | undefined
+  /** What the session keeps of the callback, and for a sign-out at the provider. */
+  kept?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
   /** Whether the application spares them the second factor. */
   skipsFactor?: boolean
 }

@@ -21,7 +21,8 @@ async function start (
 }
 
 /** The days for which the browser keeps the cookie of an answer; zero until it is closed. */
-function daysOf ({ cookies: [cookie] }: LightMyRequestResponse): number {
+function daysOf ({ cookies }: LightMyRequestResponse): number {
+  const cookie = cookies.find(({ name }) => name === 'svc_session')
   if (cookie === undefined) throw new Error('there is no cookie')
   return cookie.expires === undefined ? 0 : Math.round((Number(cookie.expires) - Date.now()) / DAY)
 }

@@ -99,7 +99,7 @@ t.test('attack 160: what a provider says of a refusal reaches the log from a pos
     const { headers: { location = '' } } = await post(denial)
     t.ok(location.length <= 8192)
     t.ok(words.startsWith(new URL(location, BASE_URL).searchParams.get('error_description')?.replace(/\uFFFD$/, '') || 'nothing'))
-    t.equal((await browser.get(location, { accept: 'text/html' })).headers.location, '/login?error=not_allowed')
+    t.equal((await browser.get(location, { accept: 'text/html' })).headers.location, '/login?next=%2Fin&error=not_allowed')
     t.match(lines.join(''), `"reason":"access_denied: ${words.slice(0, 100)}`)
     t.notMatch(lines.join(''), new RegExp(`${fields.get('state')}`))
   }

@@ -146,7 +146,7 @@ t.test('attack 120: browsers go to the page for reauthentication, then the ident
     [302, '/confirm?from=link&next=%2Faccount']
   ])
   t.equal((await postLogin(browser, LINK)).statusCode, 403, 'a script gets the answer')
-  t.equal((await browser.get('/auth/a/callback?state=unknown', AS_PAGE)).headers.location, '/account?error=invalid_state')
+  t.equal((await browser.get('/auth/a/callback?state=unknown-act', AS_PAGE)).headers.location, '/account?error=invalid_state')
   await browser.post('/auth/local/reauthenticate', { password: ADA.password })
   const landing = await browser.get(await leaveFor(browser, LINK, { subject: 'ada' }, FROM_PAGE))
   t.equal(landing.headers.location, '/linked')

@@ -43,9 +43,9 @@ async function logIn (app: FastifyInstance, remember: boolean): Promise<{ browse
   return { browser, end: cookieEnd(answer) }
 }
 
-/** When the browser forgets the only cookie of an answer; null for when it is closed. */
+/** When the browser forgets the only cookie of an answer, besides that of a start; null for when it is closed. */
 function cookieEnd ({ cookies }: LightMyRequestResponse): Date | null {
-  const [cookie, ...others] = cookies
+  const [cookie, ...others] = cookies.filter(({ name }) => !name.includes('svc_start_'))
   if (cookie === undefined || others.length > 0) throw new Error(`there are ${cookies.length} cookies`)
   if (cookie.maxAge !== undefined) throw new Error('there is a Max-Age')
   return cookie.expires ?? null
