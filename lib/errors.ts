@@ -55,6 +55,7 @@ export const COMMON_PASSWORD = 'This password is one of the most used, or made o
 /** `invalid` where only a password is asked. */
 export const WRONG_PASSWORD = 'The password is wrong.'
 /** `invalid_state` of a form that acts for another user than the one who sees its page. */
+export const SENT_TWICE = 'This was sent twice: the first one was answered, and has ended your session; sign in again.'
 export const SHOWN_TO_ANOTHER = 'This form was shown to another user; nothing was changed.'
 /** `invalid_code` where an authenticator app is set up. */
 export const WRONG_SET_UP_CODE =

@@ -7,11 +7,11 @@ import { assertUnused, findByMailbox, isUsed } from '../mails/mail-links.js'
 import { checkbox, choice, nameField, newPasswordField, usernameField } from '../pages/form.js'
 import { signIn } from '../sign-in/sign-in.js'
 import { USED_REGISTRATION } from '../store/one-time-entries.js'
-import { ACCEPTED, type Form, form, signedInAs } from '../web/form.js'
+import { ACCEPTED, type Form, type FormAnswer, form, signedInAs } from '../web/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from '../web/password-forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../web/schema-parts.js'
 import { textIn } from './pages/parts.js'
-import { createAccount } from './registration.js'
+import { createAccount, registeredJustNow } from './registration.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000
@@ -84,11 +84,17 @@ export const registerConfirmed = form({
   }
   if (password === undefined) throw invalidRequest('A registration needs a password beside the token of the mail.')
 
-  const link = await openRegistration(auth, token)
+  const link = await needed(auth.mailTokens, 'sendMail').verify('register', token)
   const { accounts, kept: { entries } } = auth
+  const fields = { email: String(link.to), password, name, role, remember }
+  const signInAgain = async (refusal: unknown): Promise<FormAnswer> => {
+    const known = await registeredJustNow(auth, form, fields)
+    if (known === null) throw refusal
+    return signedInAs(await signIn(auth, request, known), 201)
+  }
+  if (await isUsed(auth.kept, link)) return signInAgain(new AuthError('invalid_token'))
   const owner = digestOf(link.userId)
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
-  const fields = { email: link.email, password, name, role, remember }
   const userId = randomUUID()
   try {
     const authenticated = await createAccount(auth, form.passwords, fields, {
@@ -97,7 +103,7 @@ export const registerConfirmed = form({
       async before () {
         // Another request has used the link while this one hashed its password.
         if (await isUsed(auth.kept, link)) throw new AuthError('exists')
-        if ((await accounts.findUser({ email: link.email }))?.emailDisputed) throw new AuthError('account_exists')
+        if ((await accounts.findUser({ email: fields.email }))?.emailDisputed) throw new AuthError('account_exists')
         // Before there is an account: whatever crashes from now on, the link makes no second one.
         await entries?.put(use, MOST_USES)
       }
@@ -106,6 +112,7 @@ export const registerConfirmed = form({
   } catch (error) {
     // No user is there, or no longer, as when `onSignIn` refuses them: the link works again.
     if (await accounts.findUser({ userId }) === null) await entries?.take(use.hash, use.kind, [owner])
+    if (error instanceof AuthError && error.code === 'exists') return signInAgain(error)
     throw error
   }
 })

@@ -14,6 +14,7 @@ import { WITHOUT_SESSION } from '../session/request-cookies.js'
 import { assertSessionActive } from '../session/lifecycle.js'
 import { type PendingSignIn, takePendingSignIn } from '../session/pending-sign-ins.js'
 import { principalOf } from '../session/record.js'
+import { noteOf, noteRequest } from '../session/sent-requests.js'
 import { forgetStarts } from '../session/start-cookies.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../sign-in/linking.js'
 import { reauthenticateAs } from '../sign-in/reauthentication.js'
@@ -21,6 +22,7 @@ import { signIn } from '../sign-in/sign-in.js'
 import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
 import { keepNotice } from '../web/notices.js'
 import { operation, operationIdOf, redirect, undocumented } from '../web/schema-parts.js'
+import { runOnce, wasSentBefore } from '../web/sent-again.js'
 import { answerSpent, callProvider, failAtProvider } from './external-failures.js'
 import { mountLogin } from './external-login.js'
 
@@ -73,30 +75,54 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
     failAtProvider(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
 
+  /** @param found the sign-in that waited, and what is known of one that did not */
+  const failed = async (
+    failure: { error: unknown, request: FastifyRequest, reply: FastifyReply },
+    { pending, start }: { pending: PendingSignIn | null, start: Parameters<typeof answerSpent>[3] | null }
+  ): Promise<FastifyReply> => {
+    const { error, request } = failure
+    const isRefused = error instanceof AuthError && error.code === 'invalid_state'
+    if (isRefused && start !== null && (pending === null || pending.purpose === 'sign-in')) {
+      return answerSpent(auth, name, failure, start)
+    }
+    const { next = null } = noteOf(request)
+    return failAtProvider(auth, name, failure, pending ?? { startedOn: pages.ofStart(request, undefined), next })
+  }
+
   scope.get(`/${name}/callback`, {
     schema: callbackSchema(name),
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
-    onRequest: [refuseForeignResource, limits.callback],
+    onRequest: [
+      refuseForeignResource,
+      async request => { if (!await wasSentBefore(request)) await limits.callback(request) }
+    ],
     onSend: endFragment,
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
-    const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
-    if (pending === null) {
-      const startedOn = pages.ofStart(request, undefined)
-      return answerSpent(auth, name, { error: new AuthError('invalid_state'), request, reply }, { ...spent, startedOn })
-    }
+    let pending: PendingSignIn | null = null
+    let start: Parameters<typeof answerSpent>[3] | null = null
     try {
-      const outbox = mailer?.outbox(request, reply) ?? null
-      await finishSignIn(auth, request, { provider, parameters, pending, outbox })
+      const next = await runOnce(auth, request, {
+        async run () {
+          const found = await pendingSignIn(request, provider, parameters)
+          start = found.pending ?? { ...found, startedOn: pages.ofStart(request, undefined) }
+          pending = found.pending
+          if (pending === null) throw new AuthError('invalid_state')
+          noteRequest(request, { next: pending.next })
+          const outbox = mailer?.outbox(request, reply) ?? null
+          await finishSignIn(auth, request, { provider, parameters, pending, outbox })
+          if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
+          return pending.next
+        },
+        again: next => pages.afterSuccess(request, next)
+      }, () => limits.callback(request))
+      forgetStarts(reply, digestOf(String(parameters.get('state'))))
+      return reply.redirect(next, 302)
     } catch (error) {
-      const isRefused = pending.purpose === 'sign-in' && error instanceof AuthError && error.code === 'invalid_state'
-      return (isRefused ? answerSpent : failAtProvider)(auth, name, { error, request, reply }, pending)
+      return failed({ error, request, reply }, { pending, start })
     }
-    if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
-    forgetStarts(reply, digestOf(pending.state))
-    return reply.redirect(pending.next, 302)
   })
 
   const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']

@@ -17,6 +17,7 @@ import type { OperatorSignIn } from '../mails/operator-link.js'
 import { isEqual } from '../secrets.js'
 import type { Principal } from '../session/record.js'
 import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../session/pending-steps.js'
+import { noteRequest } from '../session/sent-requests.js'
 import { useOwner } from '../session/several-cookies.js'
 import { identityOfUser, signIn, signInUser } from '../sign-in/sign-in.js'
 import {
@@ -144,6 +145,7 @@ export const confirmMail = form({
   const taken = await takeEntry<{ id: string }>(request, key, entries)
   if (taken?.id !== pending.id) throw new AuthError('invalid_state')
   await record(auth, USED_MAIL, digestOf(pending.id))
+  noteRequest(request, { next: pending.next })
   const principal = 'code' in pending
     ? await signInOwner(auth, form, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })

@@ -1,15 +1,15 @@
 /** What users do with passkeys. It is loaded only with an option of factors. */
 import type { FastifyRequest } from 'fastify'
-import { type User, userOf } from '../accounts/account.js'
+import { type Factor, type User, userOf } from '../accounts/account.js'
 import { changeOf, withFactors, withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { isUserId, uuidToBase64url } from '../base/uuid.js'
 import { type AuthContext, hasPasskeys, needed } from '../context.js'
-import { currentPrincipal } from '../current-user/current.js'
+import { current, currentPrincipal } from '../current-user/current.js'
 import { canSignIn } from '../current-user/methods.js'
 import { recent } from '../current-user/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../errors.js'
-import { CEREMONY_MS, type PasskeyCeremonies, passkeyName } from '../factors/passkey-ceremonies.js'
+import { CEREMONY_MS, type PasskeyCeremonies, passkeyName, readResponse } from '../factors/passkey-ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from '../pages/passkey-script.js'
 import { putEntry } from '../session/pending-steps.js'
 import { principalOf } from '../session/record.js'
@@ -22,7 +22,7 @@ import { identityOfUser, signIn, written } from '../sign-in/sign-in.js'
 import { CHALLENGE } from '../store/one-time-entries.js'
 import type { Act } from '../web/act.js'
 import { allowCaching } from '../web/caching.js'
-import { ACCEPTED, form, signedInAs } from '../web/form.js'
+import { ACCEPTED, type FormAnswer, form, signedInAs } from '../web/form.js'
 import {
   accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
 } from '../web/schema-parts.js'
@@ -90,7 +90,13 @@ export const registerPasskey = form({
     'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked',
     ...COUNTED
   ],
-  isSignInAttempt: true
+  isSignInAttempt: true,
+  async again (auth, { request, fields: { response } }) {
+    const { user: { userId } } = await current(auth, request)
+    const passkey = passkeysIn(await auth.accounts.factors(userId)).find(({ id }) => id === readResponse(response)?.id)
+    if (passkey === undefined) throw noPasskey()
+    return { status: 201, body: { id: passkey.id, name: passkey.name } }
+  }
 }, async (auth, form) => {
   const { request, fields: { name = null, ...fields } } = form
   const { isLost, mailCode } = lostPasskeysIn(fields)
@@ -185,7 +191,11 @@ export const removePasskey = form({
   fields: { id, lost, mailCode },
   required: ['id'],
   answers: { 200: left, 202: accepted },
-  refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link']
+  refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link'],
+  async again (auth, { request }) {
+    const { user: { userId } } = await current(auth, request)
+    return leftOf(userId, passkeysIn(await auth.accounts.factors(userId)))
+  }
 }, async (auth, form) => {
   const { request, fields: { id, ...ofLost } } = form
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
@@ -206,8 +216,12 @@ export const removePasskey = form({
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   form.outbox.notice('factor-removed', user)
-  return { status: 200, body: { userId: uuidToBase64url(userId), accepted: others.map(({ id }) => id) } }
+  return leftOf(userId, others)
 })
+
+function leftOf (userId: string, passkeys: readonly Factor[]): FormAnswer {
+  return { status: 200, body: { userId: uuidToBase64url(userId), accepted: passkeys.map(({ id }) => id) } }
+}
 
 export const passkeyScript: Act = {
   when: hasPasskeys,

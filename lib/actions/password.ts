@@ -1,16 +1,17 @@
-import { type Credential, isBlocked } from '../accounts/account.js'
+import { type Credential, type User, isBlocked } from '../accounts/account.js'
 import { audit, noteSubject } from '../audit.js'
 import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../context.js'
-import type { CurrentUser } from '../current-user/current.js'
+import { type CurrentUser, current } from '../current-user/current.js'
 import { assertText, recentByPassword, verifyPassword } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { sendVerification } from '../mails/mail-links.js'
+import type { Principal } from '../session/record.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { endOtherSessions } from '../sign-in/sign-out.js'
 import { type Act, pathOf } from '../web/act.js'
-import { type HashingForm, form, signedInAs } from '../web/form.js'
+import { type Form, type FormAnswer, type HashingForm, form, signedInAs } from '../web/form.js'
 import {
   NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword
 } from '../web/password-forms.js'
@@ -37,9 +38,13 @@ export const login = form({
   answers: { 200: signedIn },
   refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
   hashes: true,
-  isSignInAttempt: true
+  isSignInAttempt: true,
+  async again (auth, form) {
+    const { user, record } = await current(auth, form.request)
+    return signedInWith(auth, form, { user, principal: record.principal })
+  }
 }, async (auth, form) => {
-  const { request, fields: { email, password, remember, createPasskey, next } } = form
+  const { request, fields: { email, password, remember } } = form
   const { accounts, limits, local } = auth
   const address = checkedEmail(email)
   const credential = await limits.login({ request, email: address }, () => accounts.findCredential(address))
@@ -58,13 +63,23 @@ export const login = form({
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
-  const answer = signedInAs(await signIn(auth, request, {
+  const principal = await signIn(auth, request, {
     ...written(user), identity, method: 'password', remember: isChecked(remember)
-  }))
+  })
+  return signedInWith(auth, form, { user, principal })
+})
+
+/** Leads to the page that offers a passkey, where the browser can make one. */
+function signedInWith (
+  auth: AuthContext,
+  { request, fields: { createPasskey, next } }: Form<{ createPasskey?: unknown, next?: string }>,
+  { user, principal }: { user: User, principal: Principal }
+): FormAnswer {
+  const answer = signedInAs(principal)
   if (!isChecked(createPasskey) || !createsPasskeys(auth) || user.factors !== undefined) return answer
   const query = { next: auth.pages.afterSuccess(request, next) }
   return { ...answer, page: pathOf(auth, 'pages/create-passkey'), query }
-})
+}
 
 /** Authenticates the signed-in user again, by their password; with factors, another act does. */
 export const reauthenticate = form({

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../claims.js'
 import { type AuthContext, hasPasswords } from '../context.js'
-import { assertText } from '../current-user/recent.js'
+import { type PasswordForm, assertText } from '../current-user/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { sendVerification } from '../mails/mail-links.js'
+import { SENT_MS } from '../session/seen-sessions.js'
 import type { AuthenticatedUser } from '../sign-in/complete-sign-in.js'
 import { localIdentity, signIn, written } from '../sign-in/sign-in.js'
 import { ACCEPTED, form, signedInAs } from '../web/form.js'
@@ -43,14 +44,14 @@ export const register = form({
   refuses: [...REFUSALS, 'invalid_state', 'unauthenticated']
 }, async (auth, { request, fields, passwords, outbox }) => {
   outbox.refuseWhenFull()
-  const authenticated = await createAccount(auth, passwords, fields)
+  const { isKnown, ...authenticated } = await createOrFind(auth, { request, fields, passwords })
   const principal = await signIn(auth, request, authenticated).catch((error: unknown) => {
     // The user is created, although the sign-in waits.
     const waits = error instanceof AuthError && error.code === 'second_factor_required'
-    if (waits) sendVerification(authenticated.user, outbox)
+    if (waits && !isKnown) sendVerification(authenticated.user, outbox)
     throw error
   })
-  sendVerification(authenticated.user, outbox)
+  if (!isKnown) sendVerification(authenticated.user, outbox)
   return signedInAs(principal, 201)
 })
 
@@ -60,12 +61,43 @@ export const registerUnconfirmed = form({
   summary: 'Register with e-mail and password; the link in a mail confirms the address',
   answers: { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } },
   refuses: REFUSALS
-}, async (auth, { fields, passwords, outbox }) => {
+}, async (auth, { request, fields, passwords, outbox }) => {
   outbox.refuseWhenFull()
-  const { user } = await createAccount(auth, passwords, fields)
-  sendVerification(user, outbox)
+  const { user, isKnown } = await createOrFind(auth, { request, fields, passwords })
+  if (!isKnown) sendVerification(user, outbox)
   return ACCEPTED
 })
+
+/** Creates a user, or finds the one whom the same form has created. */
+async function createOrFind (
+  auth: AuthContext, form: PasswordForm & { readonly fields: Registration }
+): Promise<AuthenticatedUser & { isKnown: boolean }> {
+  try {
+    return { ...await createAccount(auth, form.passwords, form.fields), isKnown: false }
+  } catch (error) {
+    const isTaken = error instanceof AuthError && error.code === 'exists'
+    const found = isTaken ? await registeredJustNow(auth, form, form.fields) : null
+    if (found === null) throw error
+    return { ...found, isKnown: true }
+  }
+}
+
+/**
+ * Returns the user who was made in this minute with this very password, because the form was sent
+ * twice, perhaps without a cookie. That counts as a sign-in.
+ */
+export async function registeredJustNow (
+  auth: AuthContext, { request, passwords }: PasswordForm, { email: typed, password, remember }: Registration
+): Promise<AuthenticatedUser | null> {
+  const email = checkedEmail(typed)
+  const found = await auth.accounts.findCredential(email)
+  if (found === null || found.user.createdAt.getTime() < Date.now() - SENT_MS) return null
+  await auth.limits.login({ request, email }, async () => null)
+  const { matches } = await passwords.verifyPassword(found.passwordHash, password)
+  const { user, link } = found
+  const how = { method: 'password', remember: isChecked(remember) } as const
+  return matches ? { ...written(user), identity: localIdentity(user, link), ...how } : null
+}
 
 interface Registration {
   readonly email: string

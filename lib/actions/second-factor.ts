@@ -2,14 +2,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../context.js'
+import { current } from '../current-user/current.js'
 import { AuthError, invalidRequest } from '../errors.js'
+import { hashesIn } from '../factors/factor-list.js'
 import { cookiesNamed } from '../session/request-cookies.js'
 import { expireDuplicates } from '../session/several-cookies.js'
 import { reauthenticateByCode } from '../sign-in/factor-codes.js'
 import { finishByPasskey, reauthenticateByPasskey } from '../sign-in/passkeys.js'
 import { reauthenticateByPassword } from '../sign-in/reauthentication.js'
 import { type SecondFactorSignIn, finishByCode } from '../sign-in/second-factor.js'
-import { type Form, form } from '../web/form.js'
+import { type Form, type FormAnswer, form } from '../web/form.js'
 import { password, refusePasswordWhenBusy } from '../web/password-forms.js'
 import { checkbox, factorCode, filledIn, isChecked, passkeyResponse, signedIn } from '../web/schema-parts.js'
 
@@ -38,17 +40,27 @@ export const finishSignIn = form({
   },
   answers: { 200: withCodesLeft },
   refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated', 'rate_limited', 'busy'],
-  isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, reply, fields: { trust } } = form
-  const { principal, user, recoveryCodesLeft: left } = await finish(auth, form)
+  isSignInAttempt: true,
+  async again (auth, form) {
+    const { user, record: { principal, methods } } = await current(auth, form.request)
+    const isRecovery = methods.some(({ method }) => method === 'recovery')
+    const hashes = isRecovery ? (await auth.accounts.factors(user.userId)).flatMap(({ data }) => hashesIn(data)) : null
+    return signedInBy(auth, form, { principal, user, recoveryCodesLeft: hashes && hashes.length })
+  }
+}, async (auth, form) => signedInBy(auth, form, await finish(auth, form)))
+
+async function signedInBy (
+  auth: AuthContext,
+  { request, reply, fields: { trust } }: Form<{ trust?: unknown }>,
+  { principal, user, recoveryCodesLeft: left }: SecondFactorSignIn
+): Promise<FormAnswer> {
   if (isChecked(trust)) await trustBrowser(auth, request, reply, user)
   return {
     status: 200,
     body: { ...principal, ...(left !== null && { recoveryCodesLeft: left }) },
     ...(left !== null && left <= FEW_CODES && { query: { recovery_codes_left: String(left) } })
   }
-})
+}
 
 export const reauthenticate = form({
   path: '/local/reauthenticate',

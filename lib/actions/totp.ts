@@ -5,6 +5,7 @@ import type { Factor, FactorKind, User } from '../accounts/account.js'
 import { withoutFactors } from '../accounts/factors.js'
 import { audit } from '../audit.js'
 import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../context.js'
+import { current } from '../current-user/current.js'
 import { AuthError, WRONG_SET_UP_CODE } from '../errors.js'
 import { newRecoveryCodes, recoveryHash } from '../factors/codes.js'
 import { newTotpSecret, qrSvg, totpUri } from '../factors/totp.js'
@@ -79,7 +80,16 @@ export const confirmTotp = form({
   answers: { 200: recoveryCodes },
   refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
   limits: ['factor'],
-  isSignInAttempt: true
+  isSignInAttempt: true,
+  // No one has seen those of the first answer.
+  async again (auth, form) {
+    const { user: { userId, generation } } = await current(auth, form.request)
+    const codes = newRecoveryCodes()
+    const change = (factors: readonly Factor[]): Factor[] => withRecoveryCodes(factors, codes)
+    const changed = await auth.accounts.changeFactors(userId, { generation, endsSessions: false, change })
+    if (changed === null) throw new AuthError('invalid_state')
+    return shown(auth, form, codes)
+  }
 }, async (auth, form) => {
   const { request, fields: { code, ...ofLost } } = form
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
@@ -141,9 +151,7 @@ export const renewRecoveryCodes = form({
   const { user, record } = await requireRecentFactor(auth, request)
   if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
-  await changeFactors(auth, request, record, factors => [
-    ...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)
-  ])
+  await changeFactors(auth, request, record, factors => withRecoveryCodes(factors, codes))
   audit('recovery-codes', { userId: user.userId }, request)
   form.outbox.notice('recovery-codes-renewed', user)
   return shown(auth, form, codes)
@@ -195,6 +203,10 @@ function shown (
 function newFactor (kind: FactorKind, content: Partial<Factor>): Factor {
   const id = randomUUID()
   return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
+}
+
+function withRecoveryCodes (factors: readonly Factor[], codes: readonly string[]): Factor[] {
+  return [...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)]
 }
 
 function recoveryFactor (codes: readonly string[]): Factor {

@@ -1,6 +1,6 @@
 import { NOT_THIS_ADDRESS } from '../email.js'
 import {
-  type AuthError, COMMON_PASSWORD, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, SHOWN_TO_ANOTHER,
+  type AuthError, COMMON_PASSWORD, ERRORS, PASSKEY_EXISTS, PASSKEY_REFUSED, SENT_TWICE, SHOWN_TO_ANOTHER,
   WRONG_PASSWORD, WRONG_SET_UP_CODE, wrongLength
 } from '../errors.js'
 import type { PageMessages } from './page-layout.js'
@@ -10,7 +10,8 @@ import { type Texts, filled, timeIn } from './texts.js'
 const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
   [NOT_THIS_ADDRESS, 'not_this_address'], [PASSKEY_REFUSED, 'passkey_refused'], [PASSKEY_EXISTS, 'passkey_exists'],
   [COMMON_PASSWORD, 'common_password'], [WRONG_PASSWORD, 'wrong_password'],
-  [SHOWN_TO_ANOTHER, 'shown_to_another'], [WRONG_SET_UP_CODE, 'wrong_set_up_code']
+  [SHOWN_TO_ANOTHER, 'shown_to_another'], [WRONG_SET_UP_CODE, 'wrong_set_up_code'],
+  [SENT_TWICE, 'sent_twice']
 ])
 
 /** Returns the sentence of an error code in a language. */

@@ -18,10 +18,33 @@ export interface SessionProofs {
    * user is signed in afterwards, whatever the cookie and the store say.
    */
   until?: number
-  /** The callback that the user came by: a digest of its state, and the page after it. */
-  callback?: { readonly state: string, readonly next: string }
+  /** The callback that the user came by. */
+  callback?: {
+    /** A digest of its state. */
+    readonly state: string
+    /** The page after it. */
+    readonly next: string
+  }
   /** What the provider of the sign-in knows the user by at a sign-out there, encrypted. */
   signOutHint?: string
+  /** The request that has started the session: if its answer is lost, it is sent again. */
+  sent?: SentRequest
+}
+
+/** A request that has started a session, as that session knows it for a minute. */
+export interface SentRequest {
+  /** When it was answered, in milliseconds since the epoch. */
+  at: number
+  /** Its path. */
+  path: string
+  /** An HMAC of the request, keyed by the session before; absent for one without a secret. */
+  digest?: string
+  /** The id of the session, encrypted by a key that is derived from that of the session before. */
+  sealedId: string
+  /** The page after the sign-in, where the request does not name it. */
+  next: string | null
+  /** How often it may still be answered again. */
+  left: number
 }
 
 /** The column `data` of `svc_auth_sessions`: the application's part of the session. */

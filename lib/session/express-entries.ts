@@ -12,6 +12,7 @@ interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {
   attempts: number
   /** Set by the request that takes it. */
   takenBy?: string
+  takenAt?: number
 }
 
 /** Runs changes of one entry, or of one list, one after the other. */
@@ -71,10 +72,13 @@ export class ExpressEntries implements OwnedEntries {
     const id = idOf(kind, hash)
     return mutex.run(id, async () => {
       const entry = await this.#read(id, owners)
-      if (entry === null || !await this.#claim(id, entry)) return null
-      await this.#store.remove(id)
-      return entry.content
+      return entry !== null && await this.#claim(id, entry) ? entry.content : null
     })
+  }
+
+  async takenAt ({ hash, kind, owner }: EntryKey): Promise<number | null> {
+    const entry = await this.#pending(idOf(kind, hash))
+    return entry?.owner === owner ? entry.takenAt ?? null : null
   }
 
   /**
@@ -85,7 +89,7 @@ export class ExpressEntries implements OwnedEntries {
   async #claim (id: string, entry: PendingEntry): Promise<boolean> {
     const takenBy = randomUUID()
     const start = performance.now()
-    await this.#write(id, { ...entry, takenBy })
+    await this.#write(id, { ...entry, content: {}, takenBy, takenAt: Date.now() })
     await wait(Math.min(2 * (performance.now() - start), 100))
     return (await this.#pending(id))?.takenBy === takenBy
   }

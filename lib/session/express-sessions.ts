@@ -23,6 +23,9 @@ interface EndMark {
 /** The longest time from the mark of the replaced session to the end of a sign-in. */
 const SIGN_IN_MS = 2 * TIMEOUT_MS
 
+/** The number of sessions that replace each other, for one request that is sent again. */
+const MAX_HOPS = 8
+
 /** Runs the saves of one session one after the other, so that none overwrites another's part. */
 const saves = new KeyedMutex()
 
@@ -85,6 +88,17 @@ export class ExpressSessions implements SessionBackend {
 
   async remove (id: string): Promise<void> {
     await this.#store.remove(id)
+  }
+
+  async replacementOf (id: string): Promise<Session | null> {
+    if (await this.#store.read(id) !== null) return null
+    let { next } = await this.#endMark(id)
+    for (let hops = 0; next !== undefined && hops < MAX_HOPS; hops++) {
+      const session = await this.read(next)
+      if (session !== null) return session
+      ;({ next } = await this.#endMark(next))
+    }
+    return null
   }
 
   async end (id: string, mark: EndMark = {}): Promise<void> {

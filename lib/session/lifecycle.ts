@@ -9,6 +9,7 @@ import {
 } from './lifetime.js'
 import { type Principal, type SessionRecord, principalOf, recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
+import { sentBy } from './sent-requests.js'
 import { type SessionReplacement, type SignedOut, preciseTime } from './session-backend.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { forgetStarts } from './start-cookies.js'
@@ -66,10 +67,13 @@ export async function replaceSession (
   const { session } = request
   restoreLifetime(session, before)
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
-  if (record === null) shortenLifetime(session, { kept })
+  const sent = await sentBy(request, isReplaced ? before.sessionId : null)
+  if (record === null) shortenLifetime(session, { kept, ...sent })
   // Such a cookie does not tell when the session began.
   const isEndless = session.cookie.expires === null && !sessions.isRolling
-  const written = record && { ...(isEndless && { until: Date.now() + BROWSER_SESSION_MS }), ...record }
+  const written = record && {
+    ...(isEndless && { until: Date.now() + BROWSER_SESSION_MS }), ...withoutSent(record), ...sent
+  }
   try {
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = before.sessionId
@@ -89,6 +93,10 @@ export async function replaceSession (
   }
   if (cookieName !== undefined) nameInCookie(request, cookieName, before)
   forgetOthers(request)
+}
+
+function withoutSent ({ sent: _, ...record }: NewRecord): NewRecord {
+  return record
 }
 
 function replacedSessions (before: FastifyRequest['session']): ReplacedSession[] {

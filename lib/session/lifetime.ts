@@ -1,5 +1,6 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
+import type { SentRequest } from '../schema/sessions.js'
 import { DAY_MS, PENDING_MS } from '../store/one-time-entries.js'
 
 export type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
@@ -74,6 +75,7 @@ interface LifetimeNote {
   firstEntry?: string
   /** The names of the application's members that it has from the session which it replaced. */
   kept?: readonly string[]
+  sent?: SentRequest
 }
 
 /** The names of the application's members of a session. */
@@ -85,7 +87,7 @@ export function membersIn (session: Session): string[] {
  * Makes a new session end with the entry that it is saved for, and notes how long it would live
  * otherwise: anyone can start a sign-in, and most of them are never finished.
  */
-export function shortenLifetime (session: Session, what: Pick<LifetimeNote, 'firstEntry' | 'kept'>): void {
+export function shortenLifetime (session: Session, what: Omit<LifetimeNote, 'fullLifetime'>): void {
   const { cookie } = session
   const fullLifetime = { maxAge: cookie.originalMaxAge, expires: cookie.expires ?? null }
   Object.assign(session, { svcAuth: { fullLifetime, ...what } satisfies LifetimeNote })
@@ -120,4 +122,9 @@ export function isOutgrown (session: Session): boolean {
 
 export function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {
   return Object(svcAuth)
+}
+
+/** The request that has started a session, with a user or without. */
+export function sentIn (session: Session): SentRequest | undefined {
+  return noteIn(session).sent
 }

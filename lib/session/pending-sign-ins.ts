@@ -5,6 +5,7 @@ import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../store/one-time-entries.js'
 import { putOwned } from './pending-steps.js'
 import { recordIn } from './record.js'
 import { sessionsOf } from './request-sessions.js'
+import { noteRequest } from './sent-requests.js'
 import { useOwner } from './several-cookies.js'
 import { keepStart, startOf } from './start-cookies.js'
 
@@ -73,6 +74,8 @@ export async function takePendingSignIn (
     start !== null && await backend.read(start.id) !== null ? [digestOf(start.id)] : []
   const found = await take([digestOf(session.sessionId)]) ??
     ofOtherSession(await take([...replaced, ...await started()]))
+  const entry = { hash, kind, owner: digestOf(start?.id ?? session.sessionId) }
+  noteRequest(request, { entry, hasEntry: found !== null })
   if (found === null) return { pending: null, next: start && start.next }
   const isInTime = found.startedAt > Date.now() - PENDING_MS
   // The callback of another provider is a mix-up (RFC 9700 section 4.4): the state is used up.

@@ -1,12 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import { digestOf } from '../base/digest.js'
 import {
-  type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, PENDING_MS
+  type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, PENDING_MS, SECOND_STEP
 } from '../store/one-time-entries.js'
 import { sessionsUnavailable } from './express-store.js'
 import { replaceSession } from './lifecycle.js'
 import { membersIn, shortenLifetime } from './lifetime.js'
 import { type RequestSessions, sessionsOf } from './request-sessions.js'
+import { noteRequest } from './sent-requests.js'
 
 /**
  * Replaces the session of a request with a new one, in which no user is signed in and which
@@ -19,6 +20,18 @@ export async function startPendingSession (request: FastifyRequest, kind: string
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
   await replaceSession(request, null, { kept, confirm })
+}
+
+/** What a client is told of a sign-in that waits in a session. */
+export interface WaitingSession {
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** Moves a sign-in that waits to a new session; null without one. */
+export async function moveWaiting (request: FastifyRequest): Promise<WaitingSession | null> {
+  const waiting = await takeEntry<WaitingSession>(request, SECOND_STEP)
+  if (waiting !== null) await startPendingSession(request, SECOND_STEP, waiting)
+  return waiting
 }
 
 /**
@@ -53,15 +66,19 @@ type TakenEntries = Pick<OneTimeEntries, 'find' | 'take'>
 export async function attemptEntry<Content> (
   request: FastifyRequest, named: string | EntryKey, most: number
 ): Promise<Content | null> {
-  return contentOf(await sessionsOf(request).backend.entries.attempt(keyIn(request, named), most))
+  const key = keyIn(request, named)
+  noteRequest(request, { entry: key })
+  return contentOf(await sessionsOf(request).backend.entries.attempt(key, most))
 }
 
 /** Takes an entry, as {@link findEntry} does: of several requests, one gets it. */
 export async function takeEntry<Content> (
   request: FastifyRequest, named: string | EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  const { hash, kind, owner } = keyIn(request, named)
-  return contentOf(await entries.take(hash, kind, [owner]))
+  const key = keyIn(request, named)
+  const taken = await entries.take(key.hash, key.kind, [key.owner])
+  noteRequest(request, { entry: key, hasEntry: taken !== null })
+  return contentOf(taken)
 }
 
 function keyIn ({ session }: FastifyRequest, named: string | EntryKey): EntryKey {

@@ -30,6 +30,27 @@ export function signedIdsIn (request: FastifyRequest): string[] {
   return cookiesIn(request).flatMap(([, cookie]) => unsigned(signer, cookie.replace(/^s:/, '')) ?? [])
 }
 
+/** Returns the session ids that the cookies of a request have signed: of each name one cookie. */
+export function namedIdsIn ({ cookies, session }: FastifyRequest): string[] {
+  const signer = signerOf(session)
+  const values = Object.values(cookies).filter(value => value?.includes('.') === true)
+  return values.flatMap(value => unsigned(signer, String(value).replace(/^s:/, '')) ?? [])
+}
+
+/** Makes another session that of a request, as if its cookie had come in place of another one. */
+export async function useSession (request: FastifyRequest, id: string, inPlaceOf: string): Promise<void> {
+  const signer = signerOf(request.session)
+  const { sign }: { sign: (id: string) => string } = Object(signer)
+  const signed = sign.call(signer, id)
+  for (const [name, value] of Object.entries(request.cookies)) {
+    const [prefix = ''] = /^s:/.exec(String(value)) ?? []
+    if (unsigned(signer, String(value).slice(prefix.length)) === inPlaceOf) request.cookies[name] = prefix + signed
+  }
+  await new Promise<void>((resolve, reject) => {
+    request.server.decryptSession(signed, request, error => { error ? reject(error) : resolve() })
+  })
+}
+
 /** Returns the session id that a cookie has signed; null for another cookie. */
 export function unsigned (signer: unknown, cookie: string): string | null {
   try {

@@ -5,6 +5,7 @@ import { ExpressSessions } from './express-sessions.js'
 import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
 import { cookieEndOf, isOutgrown, restoreLifetime } from './lifetime.js'
 import { type SessionRecord, principalIn } from './record.js'
+import { noteSeen } from './seen-sessions.js'
 import type { SessionBackend, SessionReplacement } from './session-backend.js'
 
 /** What a request knows of a session in the store. */
@@ -148,7 +149,11 @@ export class RequestSessions implements CallbackStore {
  */
 export function watchSession (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   if (isWithoutSession(request)) Reflect.set(request, 'session', {})
-  else if (isInStore(request)) sessionsOf(request)
+  else if (isInStore(request)) {
+    const { backend: { entries } } = sessionsOf(request)
+    // In the background: the browser has the session, so that no other request gets it.
+    noteSeen(entries, request.session).catch(() => {})
+  }
   done()
 }
 

@@ -13,6 +13,9 @@ import type {
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
 const PRECISION = 10
 
+/** The number of sessions that replace each other, for one request that is sent again. */
+const MAX_HOPS = 8
+
 /**
  * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A session
  * with pending entries alone has no row: the entries tell that it exists.
@@ -76,6 +79,18 @@ export class RowSessions implements SessionBackend {
 
   async remove (id: string): Promise<void> {
     await this.end(id)
+  }
+
+  async replacementOf (id: string): Promise<Session | null> {
+    const now = Date.now()
+    let idHash: string | null = digestOf(id)
+    for (let hops = 0; idHash !== null && hops < MAX_HOPS; hops++) {
+      const found = await this.#rows.find(idHash, now)
+      if (found === null || found === 'visitor') return null
+      if (found !== 'ended') return hops === 0 ? null : sessionOf(found, now, this.#cookie)
+      idHash = (await this.#rows.end(idHash, { now, isSignOut: false }))?.replacedBy ?? null
+    }
+    return null
   }
 
   async end (id: string): Promise<void> {

@@ -61,6 +61,9 @@ export interface SessionBackend {
   /** Removes a session whose id no browser has. */
   remove (id: string): Promise<void>
 
+  /** Returns the session that has replaced one, if it is open; null also for one that is open. */
+  replacementOf (id: string): Promise<Session | null>
+
   /** Ends a session: no request under way, in whichever process, saves it again. */
   end (id: string): Promise<void>
 

@@ -10,7 +10,9 @@ import { factorsOf, isFactorRequired } from '../current-user/factors.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import { cookiesNamed } from '../session/request-cookies.js'
-import { attemptEntry, findEntry, keyOf, takeEntry, startPendingSession } from '../session/pending-steps.js'
+import {
+  type WaitingSession, attemptEntry, findEntry, keyOf, takeEntry, startPendingSession
+} from '../session/pending-steps.js'
 import type { Principal } from '../session/record.js'
 import { useOwner } from '../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../store/one-time-entries.js'
@@ -35,7 +37,7 @@ export interface FactorAddition extends FactorChange {
 }
 
 /** Sealed for the user, because a session store of the application is trusted with nothing. */
-interface SealedSignIn {
+interface SealedSignIn extends WaitingSession {
   readonly userId: string
   readonly sealed: string
 }
@@ -74,17 +76,18 @@ export async function checkSecondFactor (
   const cookies = trustedBrowsers == null ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
   if (needs === 'factor' && maySpare && await trustedBrowsers?.trusts(cookies, user)) return proof
 
-  await wait(auth, request, authenticated, { proof, needs })
-  throw new AuthError('second_factor_required', {
-    details: { methods: kinds, ...(needs === 'enrolment' && { enrolment: true }), expiresIn: PENDING_MS / 1000 }
-  })
+  const details = {
+    methods: kinds, ...(needs === 'enrolment' && { enrolment: true }), expiresIn: PENDING_MS / 1000
+  }
+  await wait(auth, request, authenticated, { proof, needs, details })
+  throw new AuthError('second_factor_required', { details })
 }
 
 async function wait (
   auth: AuthContext,
   request: FastifyRequest,
   { user, identity, isNew, held, remember, tokens, kept }: AuthenticatedUser,
-  { proof, needs }: Pick<PendingSecondFactor, 'proof' | 'needs'>
+  { proof, needs, details }: Pick<PendingSecondFactor, 'proof' | 'needs'> & WaitingSession
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
   const waiting: PendingSecondFactor = {
@@ -101,7 +104,7 @@ async function wait (
     needs,
     tokens: auth.onSignIn === null ? null : tokens
   }
-  const entry: SealedSignIn = { userId, sealed: await sealerOf(auth).seal(JSON.stringify(waiting), userId) }
+  const entry: SealedSignIn = { userId, details, sealed: await sealerOf(auth).seal(JSON.stringify(waiting), userId) }
   await startPendingSession(request, SECOND_STEP, entry)
 }
 

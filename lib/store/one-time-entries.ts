@@ -40,6 +40,12 @@ export interface OneTimeEntries {
    */
   take (hash: string, kind: string, owners: readonly string[]): Promise<EntryContent | null>
 
+  /**
+   * Returns when an entry was taken, in milliseconds since the epoch; null for one that was not, or
+   * more than ten minutes ago.
+   */
+  takenAt (entry: EntryKey): Promise<number | null>
+
   /** Returns the content of an entry, which stays. */
   find (entry: EntryKey): Promise<EntryContent | null>
 
@@ -77,6 +83,10 @@ export const USED_REGISTRATION = 'used-registration'
 export const MAIL_SIGN_IN = 'mail-sign-in'
 /** The kind of the note that such a mail was used, for the client that asked for it. */
 export const USED_MAIL = 'used-mail'
+/** The kind of the note that a request has come in a session. */
+export const SEEN_SESSION = 'seen-session'
+/** The kind of the note that a request with a secret has succeeded, which started no session. */
+export const SENT_REQUEST = 'sent-request'
 /** The kind of a sign-in by a link that an operator has made, for any browser. */
 export const OPERATOR_LINK = 'operator-link'
 /** The kind of the record of an attempt at the code of such a mail, for the address. */
@@ -84,6 +94,9 @@ export const MAIL_ATTEMPTS = 'mail-attempts'
 
 /** The kinds that record a use: a crash that lost one would allow a second use within the day. */
 export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION, MAIL_ATTEMPTS]
+
+/** The kind of an entry that was taken, where its row is kept. */
+export const TAKEN = ' taken'
 
 export function lifetimeOf (kind: string): number {
   return RECORDS_OF_USE.includes(kind) ? RECORD_MS : PENDING_MS

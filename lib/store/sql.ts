@@ -78,6 +78,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     put: async (...given) => (await this.#database()).entries.put(...given),
     find: async (...given) => (await this.#database()).entries.find(...given),
     take: async (...given) => (await this.#database()).entries.take(...given),
+    takenAt: async entry => (await this.#database()).entries.takenAt(entry),
     attempt: async (...given) => (await this.#database()).entries.attempt(...given),
     count: async (...given) => (await this.#database()).entries.count(...given)
   }

@@ -8,6 +8,7 @@ import { wantsJson } from '../http/accept.js'
 import { withError } from '../http/redirects.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
+import { noteOf } from '../session/sent-requests.js'
 
 /** Not imported: that would load all that node:http exports, also WebSocket, at each start. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
@@ -18,6 +19,8 @@ export interface FailureAnswer {
   page: string | null
   /** How the user goes on, if what the request lacks is an authentication. */
   step?: AuthenticationStep | null
+  /** What the page is told in place of the code. */
+  word?: string
   /** The provider of the sign-in that failed; undefined for other requests. */
   signInAt?: string | undefined
 }
@@ -27,11 +30,11 @@ export interface FailureAnswer {
  * client, or a browser without a page, gets the status and a JSON body.
  */
 export function answerFailure (
-  request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, step = null, signInAt }: FailureAnswer
+  request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, step = null, word, signInAt }: FailureAnswer
 ): FastifyReply {
   const refusal = recordFailure(request, reply, failure, signInAt)
   const { code, statusCode } = refusal
-  const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, code))
+  const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, word ?? code))
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
   // A string, like Fastify's own errors: serializers and hooks of the application do not change it.
@@ -51,7 +54,8 @@ export function recordFailure (
 ): AuthError {
   const refusal = refusalOf(failure)
   // A sign-in that waits for a second factor has not failed.
-  logFailure(request, refusal, refusal.code === 'second_factor_required' ? undefined : signInAt)
+  const failedAt = refusal.code === 'second_factor_required' ? undefined : signInAt
+  if (noteOf(request).hasSameFailure !== true) logFailure(request, refusal, failedAt)
   if (refusal.retryAfter !== undefined) reply.header('Retry-After', refusal.retryAfter)
   return refusal
 }

@@ -1,12 +1,12 @@
-import type { FastifyError, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import type { AuthContext } from '../context.js'
-import type { AuthErrorCode } from '../errors.js'
+import { type AuthErrorCode, SENT_TWICE } from '../errors.js'
 import { wantsJson } from '../http/accept.js'
 import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from '../http/redirects.js'
 import type { Passwords } from '../local-identity-provider.js'
 import type { Outbox } from '../mails/outbox.js'
-import type { Principal } from '../session/record.js'
+import { type Principal, principalOf } from '../session/record.js'
 import { type Act, type Mounting, pathOf } from './act.js'
 import { forgetNextOfMail, keepNextOfMail } from './after-mail.js'
 import { answerFailure, nextAuthenticationStep, recordFailure } from './answers.js'
@@ -17,6 +17,7 @@ import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from 
 import {
   FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
 } from './schema-parts.js'
+import { runOnce, wasSentBefore } from './sent-again.js'
 
 /** A route that takes a form, or the same fields as JSON. */
 export interface FormRoute<Fields extends Properties, Required extends readonly string[]>
@@ -51,6 +52,11 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   bodyLimit?: LimitName | ((request: FastifyRequest, auth: AuthContext) => Promise<void>)
   /** The page of the link whose token the form sends, which shows the failures with that. */
   linkPage?: LinkPage
+  /**
+   * What the same request gets after it, in a new session: what the act would answer, and does
+   * nothing of the act; default the user who is signed in, or nothing.
+   */
+  again?: (auth: AuthContext, form: HashingForm<Values<Fields, Required>>) => Promise<FormAnswer>
   /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
 }
@@ -91,6 +97,8 @@ export function signedInAs (principal: Principal, status = 200): FormAnswer {
 
 type Properties = Readonly<Record<string, object>>
 
+type RouteShape = Omit<FormRoute<Properties, readonly string[]>, 'again'>
+
 type Values<Fields extends Properties, Required extends readonly string[]> = Static<{
   type: 'object'
   properties: Fields & { next: typeof next, error_next: typeof errorNext }
@@ -116,15 +124,17 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>,
   run: Run<HashingForm<Values<Fields, Required>>>
 ): Promise<void> {
-  const { path, required, isSignInAttempt = false, needsElapsedTime = false } = route
+  const { path, required, isSignInAttempt = false, needsElapsedTime = false, again } = route
   // Loaded with the forms that have one: it is made of pages.
   const failOnPage = route.linkPage && (await import('./link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
   const fail = failureOn(auth, failurePages, route.signInAt ?? (isSignInAttempt ? 'local' : undefined))
 
+  const { before, withBody } = checksOf(route, auth)
+
   scope.post(path, {
     schema: schemaOf(route),
-    ...checksOf(route, auth),
+    async onRequest (request) { if (!await wasSentBefore(request)) await before(request) },
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
       const isOfLink = needsToken || Object(request.body).token !== undefined
@@ -132,7 +142,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
     }
   }, async (request, reply) => {
     let passwords: Passwords | undefined
-    const answer = await run(auth, {
+    const form: HashingForm<Values<Fields, Required>> = {
       request,
       reply,
       // The schema has checked them.
@@ -142,8 +152,15 @@ async function mountForm<Fields extends Properties, Required extends readonly st
         passwords ??= passwordsFor(auth, { request, reply })
         return passwords
       }
-    })
-    return send(auth, request, reply, answer ?? DONE)
+    }
+    const answer = await runOnce(auth, request, {
+      async run () {
+        await withBody(request)
+        return await run(auth, form) ?? DONE
+      },
+      again: next => again?.(auth, form) ?? answerAgain(auth, route, { request, next })
+    }, () => before(request))
+    return send(auth, request, reply, answer)
   })
 }
 
@@ -160,7 +177,8 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
     })
     if (ownPage !== undefined && error.code === 'unauthenticated') {
       // The page again, behind the sign-in.
-      return answerFailure(request, reply, error, { page: pages.loginWith(request, page) ?? page, signInAt })
+      const word = error.message === SENT_TWICE ? 'sent_twice' : error.code
+      return answerFailure(request, reply, error, { page: pages.loginWith(request, page) ?? page, word, signInAt })
     }
     if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
       return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
@@ -171,6 +189,17 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
       page, step: step !== null && isShown ? { ...step, page: null } : step, signInAt
     })
   }
+}
+
+/** Returns the usual answer of an act whose request is sent again. */
+function answerAgain (
+  { pages }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
+  { request, next }: { request: FastifyRequest, next: string | null }
+): FormAnswer {
+  const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)
+  if (status === 204 && linkPage !== undefined) return LINK_USED
+  const body = status > 201 ? undefined : principalOf(request)
+  return { status, body, page: pages.afterSuccess(request, Object(request.body).next ?? next) }
 }
 
 async function send (
@@ -194,18 +223,19 @@ async function send (
   return reply.redirect(url, 303)
 }
 
-/** The hooks that refuse a form: before its body is read, and by what its body has. */
+/** What refuses a form: before its body is read, and by what its body has. */
 function checksOf (
-  { hashes, limits = [], bodyLimit }: FormRoute<Properties, readonly string[]>, auth: AuthContext
-): Pick<RouteShorthandOptions, 'onRequest' | 'preHandler'> {
+  { hashes, limits = [], bodyLimit }: RouteShape, auth: AuthContext
+): Record<'before' | 'withBody', (request: FastifyRequest) => Promise<void>> {
   const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
-  const onRequest = hashes === true ? [refuseWhenBusy, ...counts] : counts
   const field = hashes === 'current' || hashes === 'password' ? hashes : null
-  if (field === null && bodyLimit === undefined) return { onRequest }
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
   return {
-    onRequest,
-    async preHandler (request) {
+    async before (request) {
+      if (hashes === true) await refuseWhenBusy(request)
+      for (const count of counts) await count(request)
+    },
+    async withBody (request) {
       const isHashed = field !== null && filledIn(Object(request.body)[field]) !== undefined
       if (isHashed) refusePasswordWhenBusy(request)
       await count?.(request, auth)
@@ -216,7 +246,7 @@ function checksOf (
 function schemaOf ({
   path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields = false,
   answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
-}: FormRoute<Properties, readonly string[]>): object {
+}: RouteShape): object {
   const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
   return {
     ...operation({

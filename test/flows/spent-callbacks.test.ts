@@ -78,12 +78,13 @@ for (const [kind, keep] of SHARED_SESSIONS) {
       t.equal(idp.requests.length, asked, 'the provider is not asked again')
     })
 
-    t.test('a callback of a visitor whose first answer was lost starts again, with the same page after it', async t => {
+    t.test('a callback of a visitor whose first answer was lost starts again after the minute, with the same page after it', async t => {
       const { app, leave } = await start(t, await keep(t), { loginPage: '/login' })
       const browser = new Browser(app)
       const callback = await leave(browser)
       const first = new Browser(app, browser.cookies)
       t.equal((await first.get(callback, HTML)).headers.location, '/welcome')
+      advanceClock(t, MINUTE_MS + 1)
 
       t.equal((await browser.get(callback, HTML)).headers.location, '/login?next=%2Fwelcome&error=invalid_state')
       t.equal(await principalIn(browser), null)
@@ -137,6 +138,7 @@ t.test('without a login page, a visitor gets one that starts again', async t => 
   const browser = new Browser(app)
   const callback = await leave(browser)
   await new Browser(app, browser.cookies).get(callback)
+  advanceClock(t, MINUTE_MS + 1)
 
   const { statusCode, body } = await browser.get(callback, HTML)
 
@@ -153,7 +155,10 @@ t.test('a linking and a reauthentication that are spent say that they failed', a
     const { url } = (await browser.post('/auth/dev/login', { [what]: 'true', next: '/account' })).json()
     const { pathname, search } = await idp.authorize(url)
     const outcomes = []
-    for (let time = 0; time < 2; time++) outcomes.push((await browser.get(pathname + search, HTML)).headers.location)
+    for (let time = 0; time < 2; time++) {
+      outcomes.push((await browser.get(pathname + search, HTML)).headers.location)
+      advanceClock(t, MINUTE_MS + 1)
+    }
     t.strictSame(outcomes, ['/account', '/login?error=invalid_state'], what)
   }
 })

@@ -60,7 +60,7 @@ t.test('guards send browsers to pages of a trusted origin, with the whole URL to
   const next = page.searchParams.get('next') ?? ''
   t.equal(next, `${BASE_URL}/private?a=b`)
   t.equal((await browser.submit('/auth/local/login', { ...ADA, next })).headers.location, '/private?a=b', 'which the routes take')
-  t.equal((await browser.get('/auth/a/callback?state=guess', HTML)).headers.location, `${FRONT}/login?from=api&error=invalid_state`)
+  t.equal((await new Browser(browser.app).get('/auth/a/callback?state=guess', HTML)).headers.location, `${FRONT}/login?from=api&error=invalid_state`)
 })
 
 t.test('a session that is too old for a change is confirmed on the page of a trusted origin', async t => {

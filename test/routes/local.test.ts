@@ -79,7 +79,7 @@ for (const Store of [MemoryAuthStore, SqlAuthStore]) {
       const browser = await startBrowser(t, { store: store() })
       const spellings = ['ada@example.com', 'Ada@Example.com', ' ADA@EXAMPLE.COM']
       const responses = await Promise.all(Array.from({ length: 20 }, (_, index) =>
-        new Browser(browser.app).post('/auth/local/register', { ...USER, email: spellings[index % 3] })))
+        new Browser(browser.app).post('/auth/local/register', { ...USER, email: spellings[index % 3], password: `${USER.password} ${index}` })))
       t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [201, ...Array(19).fill(409)])
     })
   })

@@ -243,7 +243,7 @@ for (const [kind, keep] of SOME_SHARED_SESSIONS) {
       const refused: Array<[what: string, status: number, code: string, ask: (browser: Browser) => Promise<LightMyRequestResponse>]> = [
         ['the password', 403, 'blocked', async browser => browser.post('/auth/local/login', ADA)],
         ['a wrong password', 401, 'invalid', async browser => browser.post('/auth/local/login', { ...ADA, password: 'wrong password' })],
-        ['a registration', 409, 'exists', async browser => browser.post('/auth/local/register', ADA)],
+        ['a registration', 409, 'exists', async browser => browser.post('/auth/local/register', { ...ADA, password: 'another one' })],
         ['a provider', 403, 'blocked', async browser => signInAt(browser, 'a', ADA_AT_A)],
         ['app.auth.signIn', 403, 'blocked', async browser => browser.post(`/sign-in/${userId}`)]
       ]

@@ -326,7 +326,7 @@ const ANSWERS: ReadonlyArray<readonly [what: string, status: number, send: (brow
   ['POST register, a form', 303, browser => browser.submit('/auth/local/register', EVE)],
   ['POST register, of the wrong form', 400, browser => browser.post('/auth/local/register', {})],
   ['POST register, a password that is too short', 400, browser => browser.post('/auth/local/register', { ...EVE, password: 'short' })],
-  ['POST register, an e-mail that is taken', 409, browser => browser.post('/auth/local/register', ADA)],
+  ['POST register, an e-mail that is taken', 409, browser => browser.post('/auth/local/register', { ...ADA, password: 'another one' })],
   ['POST login', 200, browser => browser.post('/auth/local/login', ADA)],
   ['POST login, a form', 303, browser => browser.submit('/auth/local/login', ADA)],
   ['POST login, a wrong password', 401, browser => browser.post('/auth/local/login', { ...ADA, password: 'wrong horse' })],

@@ -399,7 +399,8 @@ for (const [storeName, createSessionStore] of SOME_SESSION_STORES) {
       t.strictSame(await waysIn(userId), ['local ada@example.com', 'own ada-1'])
 
       await app.auth.unlink(userId, 'own')
-      t.match(await browser.get(callback, JSON_CLIENT), { statusCode: 400, body: /invalid_state/ })
+      t.equal((await browser.get(callback, JSON_CLIENT)).headers.location, '/', 'the very same request is told what it did')
+      t.match(await browser.get(`${callback}&again=true`, JSON_CLIENT), { statusCode: 400, body: /invalid_state/ })
       t.strictSame(await waysIn(userId), ['local ada@example.com'])
     })
   })

@@ -150,7 +150,7 @@ class Witness extends Browser {
     for (const value of this.cookies.values()) secrets.set(`a cookie (${value.slice(0, 8)})`, decodeURIComponent(value))
     for (const [, text] of sessions.told.slice(this.#read)) {
       const { pending } = JSON.parse(text)
-      for (const { nonce, codeVerifier } of pending === undefined ? [] : [pending.content]) {
+      for (const { nonce, codeVerifier } of pending?.content.nonce === undefined ? [] : [pending.content]) {
         secrets.set(`a pending nonce (${nonce.slice(0, 8)})`, nonce)
         secrets.set(`a pending verifier (${codeVerifier.slice(0, 8)})`, codeVerifier)
       }

@@ -130,7 +130,7 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       const { code } = await mailFor(browser, start_)
       const browsers = [browser, new Browser(other.app, browser.cookies)]
 
-      const answers = await Promise.all(browsers.map(async browser => browser.post(CONFIRM, { code })))
+      const answers = await Promise.all(browsers.map(async (browser, index) => browser.post(CONFIRM, { code, next: `/${index}` })))
 
       t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [200, 400])
       t.match(await start_.app.auth.users(), { users: { length: 1 } })
@@ -178,7 +178,7 @@ for (const [kind, createStore] of Object.entries(SOME_STORES)) {
       for (const browser of browsers) codes.push(otherThan((await mailFor(browser, start_, email)).code))
 
       const answers = await Promise.all(browsers.flatMap((browser, index) =>
-        Array.from({ length: 5 }, async () => (await browser.post(CONFIRM, { code: codes[index] })).json().code)))
+        Array.from({ length: 5 }, async (_, time) => (await browser.post(CONFIRM, { code: codes[index], next: `/${time}` })).json().code)))
 
       t.ok(answers.filter(code => code === 'invalid_code').length <= 10)
       t.ok(answers.includes('rate_limited'))

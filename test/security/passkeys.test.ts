@@ -117,7 +117,8 @@ t.test('attack 94: of many requests with one response, one signs in; tabs of a s
   const browser = new Browser(app)
   const [first, second] = [await optionsAt(browser, 'login'), await optionsAt(browser, 'login')]
   const response = device.get(first)
-  const answers = await Promise.all(Array.from({ length: 5 }, () => new Browser(app, browser.cookies).post(`${BASE}/login`, { response })))
+  const answers = await Promise.all(Array.from({ length: 5 }, (_, index) =>
+    new Browser(app, browser.cookies).post(`${BASE}/login`, { response, next: `/${index}` })))
   t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [200, 400, 400, 400, 400])
   t.match((await browser.post(`${BASE}/login`, { response: device.get(second) })).json().code, 'invalid_state', 'the session was replaced')
 })

@@ -553,7 +553,7 @@ for (const [kind, create] of Object.entries(SOME_STORES)) {
     const app = await start(t, { store: await create(t) })
     const userId = await register(app)
     for (const email of ['ada@example.com\u200b', '\u202eada@example.com', '\u2066 Ada@example.com\ufeff']) {
-      t.strictSame(outcome(await new Browser(app).post('/auth/local/register', { ...ADA, email })), [409, 'exists'], JSON.stringify(email))
+      t.strictSame(outcome(await new Browser(app).post('/auth/local/register', { email, password: 'another one' })), [409, 'exists'], JSON.stringify(email))
       t.match((await new Browser(app).post('/auth/local/login', { ...ADA, email })).json(), { userId })
     }
   })

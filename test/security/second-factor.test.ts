@@ -174,7 +174,8 @@ for (const [kind, keep] of KEPT) {
       const guess = async (browser: Browser, index: number): Promise<unknown> => {
         const code = index % 2 === 0 ? wrong(secret) : 'AAAA-AAAA-AAAA-AAAA-AAAA-AAAA'
         const headers = { accept: 'application/json', 'x-forwarded-for': `2001:db8::${index}` }
-        const answer = index % 3 === 0 ? await browser.submit(FINISH, { code }, headers) : await browser.post(FINISH, { code }, headers)
+        const fields = { code, next: `/${index}` }
+        const answer = index % 3 === 0 ? await browser.submit(FINISH, fields, headers) : await browser.post(FINISH, fields, headers)
         return answer.json().code
       }
 

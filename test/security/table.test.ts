@@ -10,7 +10,7 @@ const rows = Array.from(table.matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm), ([, numbe
 
 /** The numbers of the attacks that the package defends against. */
 const ATTACKS = [
-  ...numbers(1, 97), 99, ...numbers(101, 108), 112, 113, ...numbers(116, 170), 172, ...numbers(174, 176)
+  ...numbers(1, 97), 99, ...numbers(101, 108), 112, 113, ...numbers(116, 172), ...numbers(174, 176)
 ]
 
 function numbers (first: number, last: number): number[] {

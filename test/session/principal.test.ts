@@ -214,7 +214,7 @@ for (const [kind, createSessions] of SESSION_STORES) {
     const { app, browser } = await start(t, createSessions())
     await new Browser(app).post('/auth/local/register', ADA)
     await browser.get('/auth/a/login')
-    t.equal(browser.cookies.size, 1, 'there is a session already')
+    t.ok(browser.cookies.has('svc_session'), 'there is a session already')
 
     for (let round = 0; round < 5; round++) {
       const responses = await Promise.all([new Browser(browser.app, browser.cookies), browser].map(async tab => tab.post('/auth/local/login', ADA)))

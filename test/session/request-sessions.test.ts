@@ -291,7 +291,7 @@ for (const [what, cookie, lives] of LIFETIMES) {
       const life = lifeOf()
       if (lives === null) t.equal(life, null, outgrow)
       else t.ok(Math.abs(Number(life) - lives) < 60_000, `${outgrow}: ${life}`)
-      const [set] = answer.cookies
+      const set = answer.cookies.find(({ name }) => name === 'svc_session')
       t.equal(set?.expires === undefined, lives === null, 'the cookie says so too')
       if (outgrow === '/cart') {
         t.equal((await browser.get(callback)).headers.location, '/', 'the sign-in finishes')
@@ -315,7 +315,7 @@ for (const [what, cookie, lives] of LIFETIMES) {
 
       const { expiresAt } = Object(await stored(kept, sessionIdOf(browser)))
       t.ok(Math.abs(expiresAt - Date.now() - (lives ?? SEVEN_DAYS_MS)) < 60_000, `${outgrow}: ${expiresAt}`)
-      const [set] = answer.cookies
+      const set = answer.cookies.find(({ name }) => name === 'svc_session')
       t.equal(set?.expires === undefined, lives === null, 'the cookie of a session without a limit says nothing')
       if (outgrow === '/cart') {
         t.equal((await browser.get('/cart')).json().cart, 'apples')
@@ -419,7 +419,8 @@ for (const [what, own, plugin] of SESSIONS) {
         const browser = new Browser(app)
         await prepare(browser)
         const answer = await signIn(browser)
-        const names = [answer.headers['set-cookie']].flat().map(cookie => String(cookie).split('=', 1)[0])
+        const names = [answer.headers['set-cookie']].flat().map(cookie => String(cookie).split('=', 1)[0] ?? '')
+          .filter(name => !name.startsWith('svc_start_'))
         // A session of the application, which alone knows the name of its cookie, clears an unknown one first.
         const isCleared = own?.saveUninitialized === false && state === 'an unknown session' && names.length === 2
         if (!isCleared) t.strictSame(names, ['svc_session'], `${way} after ${state}`)
@@ -533,7 +534,9 @@ t.test('a sign-in takes few calls of the session store', async t => {
   const visitor = new Browser(app)
   await visitor.post('/cart')
   t.ok(await callsOf(visitor) <= 6, `with an anonymous session: ${sessions.calls}`)
+  const other = new Browser(app)
+  await callsOf(other)
   sessions.calls = []
-  await browser.get('/private')
+  await other.get('/private')
   t.strictSame(sessions.calls, ['get'], 'a guarded request reads once')
 })

@@ -33,7 +33,10 @@ const ASKS: Record<string, readonly string[]> = {
   ],
   'by a registration': ['attempts', 'the user', 'the session admits them'],
   'by a sign-in with a password': ['attempts and the credential', 'the session'],
-  'by a sign-in with a password in the session of a user': ['the session', 'attempts and the credential', 'the new session'],
+  'by a sign-in with a password in the session of a user': [
+    // It is the first request in the session before, which it notes.
+    'the session', 'that it was seen', 'attempts and the credential', 'the new session'
+  ],
   'by a guard': ['the session and its user'],
   'by a front end that reads the session': ['the session and its user'],
   'by the issue of a token': ['the session, its user and the claims'],

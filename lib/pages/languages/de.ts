@@ -211,6 +211,8 @@ export const de: Texts = {
     invalid_token: 'Dieser Link ist abgelaufen oder wurde bereits verwendet.',
     unauthenticated: 'Melden Sie sich zuerst an.',
     signed_out: 'Sie wurden abgemeldet. Es wurde nichts gespeichert.',
+    sent_twice: 'Das wurde zweimal gesendet. Beim ersten Mal wurde es ausgeführt, und Sie wurden ' +
+      'abgemeldet. Melden Sie sich neu an.',
     forbidden: 'Dazu sind Sie nicht berechtigt.',
     reauthenticate: 'Melden Sie sich noch einmal an, um fortzufahren.',
     second_factor_required: 'Diese Anmeldung braucht einen zweiten Schritt: einen Code oder einen Passkey.',

@@ -206,6 +206,7 @@ export const english = {
     invalid_token: 'This link has expired or was already used.',
     unauthenticated: 'Sign in first.',
     signed_out: 'You were signed out. Nothing was saved.',
+    sent_twice: 'This was sent twice. It was done the first time, and you were signed out. Sign in again.',
     forbidden: 'You’re not allowed to do this.',
     reauthenticate: 'Sign in again to continue.',
     second_factor_required: 'This sign-in needs a second step. Enter a code, or use a passkey.',

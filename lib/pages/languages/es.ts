@@ -208,6 +208,8 @@ export const es: Texts = {
     invalid_token: 'Este enlace ha caducado o ya se ha utilizado.',
     unauthenticated: 'Inicia sesión primero.',
     signed_out: 'Tu sesión se ha cerrado. No se ha guardado nada.',
+    sent_twice: 'Esto se envió dos veces. La primera se llevó a cabo y tu sesión se ha cerrado. Vuelve a ' +
+      'iniciar sesión.',
     forbidden: 'No tienes permiso para hacer esto.',
     reauthenticate: 'Vuelve a iniciar sesión para continuar.',
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',

@@ -212,6 +212,8 @@ export const fr: Texts = {
     invalid_token: 'Ce lien a expiré ou a déjà été utilisé.',
     unauthenticated: 'Connectez-vous d’abord.',
     signed_out: 'Votre session est terminée. Rien n’a été enregistré.',
+    sent_twice: 'Cet envoi est arrivé deux fois. Le premier a été exécuté et votre session est terminée. ' +
+      'Reconnectez-vous.',
     forbidden: 'Vous n’avez pas l’autorisation de faire cela.',
     reauthenticate: 'Connectez-vous à nouveau pour continuer.',
     second_factor_required: 'Cette connexion exige une deuxième étape. Saisissez un code ou utilisez une clé d’accès.',

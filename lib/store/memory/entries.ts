@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../base/bounded-map.js'
 import { lazilyBy } from '../../base/once.js'
 import { Sweeper } from '../../base/sweeper.js'
 import {
@@ -6,6 +7,8 @@ import {
 
 /** The maximum of entries of a kind, and of anonymous sessions: any client can cause them. */
 const MAX_ANONYMOUS = 50_000
+
+const MAX_TAKEN = 1000
 
 interface Row extends Omit<OneTimeEntry, 'content'> {
   /** As text, so that entries behave as in a database. */
@@ -22,6 +25,8 @@ export class MemoryEntries implements OneTimeEntries {
   readonly #owned = new Map<string, Row[]>()
   /** Each kind on its own: what any client can cause must not push out the records of a use. */
   readonly #ofKind = lazilyBy((_kind: string) => ({ rows: new Set<Row>(), warnedAt: -Infinity }))
+  /** Those that were taken lately. */
+  readonly #taken = new BoundedMap<{ kind: string, owner: string, at: number }>(MAX_TAKEN)
   readonly #sweeper = new Sweeper(async now => { this.#sweep(now) })
   /** The logger of the application, which is told when entries are removed early. */
   log: { warn (context: object, message: string): void } | undefined
@@ -55,7 +60,13 @@ export class MemoryEntries implements OneTimeEntries {
     const row = this.#find(hash, kind)
     if (row === undefined || !owners.includes(row.owner)) return null
     this.#remove(row)
+    this.#taken.set(hash, { kind, owner: row.owner, at: Date.now() })
     return JSON.parse(row.content)
+  }
+
+  async takenAt ({ hash, kind, owner }: EntryKey): Promise<number | null> {
+    const taken = this.#taken.get(hash)
+    return taken?.kind === kind && taken.owner === owner ? taken.at : null
   }
 
   async attempt ({ hash, kind, owner }: EntryKey, most: number): Promise<EntryContent | null> {

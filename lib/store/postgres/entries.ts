@@ -2,7 +2,7 @@ import {
   type SQL, and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/postgres.js'
 import { excluded, given } from '../drizzle.js'
-import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
+import { type EntryContent, type OneTimeEntries, RECORDS_OF_USE, TAKEN } from '../one-time-entries.js'
 import type { PostgresDatabase } from './database.js'
 import { NUMBER, json } from './statements.js'
 
@@ -31,13 +31,15 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   const insertRecord = insertion(sql`true`, 'alone')
   const byKey = database.prepared(db => db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
-  const remove = database.prepared(
-    db => db.delete(oneTimeEntries)
+  const take = database.prepared(
+    db => db.update(oneTimeEntries)
+      .set({ kind: sql`${given('kind')} || ${TAKEN}`, startedAt: sql`${given('now')}::bigint` })
       .where(and(isEntry, inArray(owner, owners), database.asyncCommit))
       .returning({ content }),
     { content },
     'entries'
   )
+  const taken = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
@@ -56,7 +58,8 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
       await statement({ ...entry, others: most - 1 })
     },
     find: async entry => contentOf(await byKey({ ...entry })),
-    take: async (hash, kind, owners) => contentOf(await remove({ hash, kind, owners })),
+    take: async (hash, kind, owners) => contentOf(await take({ hash, kind, owners, now: Date.now() })),
+    takenAt: async entry => (await taken({ ...entry, kind: entry.kind + TAKEN }))[0]?.startedAt ?? null,
     attempt: async (entry, most) => contentOf(await noteAttempt({ ...entry, most })),
     count: async (owner, kind, since) => Number((await counted({ owner, kind, since }))[0]?.entries)
   }

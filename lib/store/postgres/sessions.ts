@@ -6,7 +6,7 @@ import type { SessionRows } from '../capabilities.js'
 import { excluded, given } from '../drizzle.js'
 import type { StoredSessions } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
-import { PENDING_MS } from '../one-time-entries.js'
+import { PENDING_MS, TAKEN } from '../one-time-entries.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import type { PostgresDatabase } from './database.js'
 import { postgresEntries } from './entries.js'
@@ -35,7 +35,7 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
     linkClaims: sql<string>`${providerLinks.claims}::text`
   }
   const isVisitor = sql`exists (select from ${oneTimeEntries} where ${oneTimeEntries.owner} = ${given('idHash')}
-    and ${oneTimeEntries.startedAt} > ${given('since')}::bigint)`
+    and ${oneTimeEntries.startedAt} > ${given('since')}::bigint and ${oneTimeEntries.kind} not like ${`%${TAKEN}`})`
   const asked = sql`(select ${given('idHash')}::text as id_hash) asked`
   const session = database.prepared(
     db => db.select({ ...columns, ...ofUser, isVisitor: isTrue(sql`${sessions.idHash} is null and ${isVisitor}`) })

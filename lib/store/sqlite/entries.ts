@@ -2,7 +2,7 @@ import {
   and, count, desc, eq, getTableColumns, gt, inArray, lt, not, oneTimeEntries, sql
 } from '../../drizzle/sqlite.js'
 import { excluded, given, givenAll } from '../drizzle.js'
-import { type OneTimeEntries, RECORDS_OF_USE } from '../one-time-entries.js'
+import { type OneTimeEntries, RECORDS_OF_USE, TAKEN } from '../one-time-entries.js'
 import type { Values } from '../sql-database.js'
 import type { SqliteDatabase } from './database.js'
 
@@ -24,9 +24,11 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       .offset(given('others')))))
   const found = database.prepared(db => db.select({ content }).from(oneTimeEntries)
     .where(and(isEntry, isOfOwner)))
-  const remove = database.prepared(db => db.delete(oneTimeEntries)
+  const take = database.prepared(db => db.update(oneTimeEntries)
+    .set({ kind: sql`${given('kind')} || ${TAKEN}`, startedAt: sql`${given('now')}` })
     .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
     .returning({ content }))
+  const taken = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
@@ -44,8 +46,10 @@ export function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
     }, { isSynced: RECORDS_OF_USE.includes(entry.kind) }),
     find: entry => database.read(() => found().get({ ...entry })?.content ?? null),
     take: (hash, kind, owners) => database.write(
-      () => remove().get({ hash, kind, owners: JSON.stringify(owners) })?.content ?? null, { isSynced: false }
+      () => take().get({ hash, kind, owners: JSON.stringify(owners), now: Date.now() })?.content ?? null,
+      { isSynced: false }
     ),
+    takenAt: entry => database.read(() => taken().get({ ...entry, kind: entry.kind + TAKEN })?.startedAt ?? null),
     attempt: (entry, most) => database.write(() => noteAttempt().get({ ...entry, most })?.content ?? null),
     count: (owner, kind, since) => database.read(() => countOf({ owner, kind, since }))
   }

@@ -6,7 +6,7 @@ import { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import type { SessionRows } from '../capabilities.js'
 import { excluded, given, givenAll } from '../drizzle.js'
-import { PENDING_MS } from '../one-time-entries.js'
+import { PENDING_MS, TAKEN } from '../one-time-entries.js'
 import { type StoredSessions, unwrittenRow } from '../sessions.js'
 import { columnsOf, foundSession, readColumns, sqlSessions } from '../sql-sessions.js'
 import type { SqliteDatabase } from './database.js'
@@ -48,9 +48,9 @@ function find (database: SqliteDatabase): StoredSessions['find'] {
     })
     .from(sessions)
     .where(isSession))
-  const { owner, startedAt } = oneTimeEntries
+  const { kind, owner, startedAt } = oneTimeEntries
   const pending = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries)
-    .where(and(eq(owner, given('idHash')), gt(startedAt, given('since'))))
+    .where(and(eq(owner, given('idHash')), gt(startedAt, given('since')), sql`${kind} not like ${`%${TAKEN}`}`))
     .limit(1))
 
   return (idHash, now) => database.read(() => {

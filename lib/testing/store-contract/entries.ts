@@ -30,6 +30,20 @@ export function entriesContract (rule: Rule): void {
     assert.deepEqual(taken.filter(content => content !== null), [{ nonce: 'n', list: [1] }])
   })
 
+  kept('it is known when an entry was taken, and by whose', async (entries, twin) => {
+    const { hash, kind, owner } = entry('a')
+    await entries.put(entry('a'), MOST)
+    assert.equal(await twin.takenAt({ hash, kind, owner }), null)
+    const before = Date.now()
+    await entries.take(hash, kind, ['another', owner])
+
+    assert.ok(Number(await twin.takenAt({ hash, kind, owner })) >= before)
+    assert.equal(await entries.takenAt({ hash, kind, owner: 'another' }), null)
+    assert.equal(await entries.takenAt({ hash, kind: 'challenge', owner }), null)
+    assert.equal(await entries.count(owner, kind, 0), 0)
+    assert.equal(await entries.attempt({ hash, kind, owner }, 1), null)
+  })
+
   kept('an entry is found by its owner, for its kind, as often as they look', async (entries, twin) => {
     const { hash, kind, owner, content } = entry('a', { content: { nonce: 'n' } })
     await entries.put(entry('a', { content }), MOST)

@@ -16,7 +16,7 @@ t.test('commits wait for the disk, but for those of one-time entries that record
     { relation: 'svc_auth_pending', operation: 'INSERT', commit: 'on' },
     { relation: 'svc_auth_pending', operation: 'INSERT', commit: 'off' },
     { relation: 'svc_auth_pending', operation: 'UPDATE', commit: 'on' },
-    { relation: 'svc_auth_pending', operation: 'DELETE', commit: 'off' },
+    { relation: 'svc_auth_pending', operation: 'UPDATE', commit: 'off' },
     { relation: 'svc_auth_sessions', operation: 'INSERT', commit: 'on' }
   ])
 })
