@@ -304,7 +304,7 @@ scene('a user without a password confirms with the provider, as no other user, a
   await page.getByRole('button', { name: 'Continue with Dev Provider' }).click()
   await consent(page, AMALIE)
   await page.getByRole('alert').waitFor()
-  t.match(page.url(), /\/auth\/pages\/confirm\?.*error=invalid_state$/)
+  t.match(page.url(), /\/auth\/pages\/confirm\?.*error=invalid_state#$/)
   await page.getByRole('button', { name: 'Continue with Dev Provider' }).click()
   await consent(page, GRACE)
   await arrival(page, ACCOUNT)
