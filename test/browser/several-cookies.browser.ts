@@ -1,9 +1,9 @@
 /** Attack 138 in Chromium: cookies that the application does not see expire in the scopes that it names. */
 import t from 'tap'
+import { startProvider } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { freePort } from '../helpers/loopback.js'
-import { startOpenIdProvider } from '../helpers/openid-provider.js'
 import { ADA, GRACE } from '../helpers/shared-apps.js'
 import { startChromium } from './chromium.js'
 
@@ -61,21 +61,22 @@ t.test('attack 138: in Chromium a sign-in and a sign-out leave no other cookie o
 t.test('attack 4: in Chromium two tabs that open at one instant both arrive', async t => {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
-  const idp = await startOpenIdProvider(t, { redirectUris: [`${origin}/auth/dev/callback`] })
+  const idp = await startProvider()
+  t.teardown(() => idp.close())
   const app = await startApp(t, { baseUrl: origin, providers: [idp.provider()], rateLimit: false, session: { secret: SESSION_SECRET } })
   await app.listen({ host: '127.0.0.1', port })
   const context = await (await startChromium()).newContext()
   const tabs = await Promise.all(['/me?one', '/me?other'].map(async next => ({ next, page: await context.newPage() })))
   // Neither leaves before the other one: none of them has a cookie yet.
   const waiting: Array<() => Promise<void>> = []
-  await context.route('**/auth/dev/login?*', async route => {
+  await context.route('**/auth/test/login?*', async route => {
     waiting.push(async () => route.continue())
     if (waiting.length === tabs.length) await Promise.all(waiting.map(async leave => leave()))
   })
 
-  await Promise.all(tabs.map(async ({ next, page }) => page.goto(`${origin}/auth/dev/login?next=${encodeURIComponent(next)}`)))
+  await Promise.all(tabs.map(async ({ next, page }) => page.goto(`${origin}/auth/test/login?next=${encodeURIComponent(next)}`)))
 
-  for (const { next, page } of tabs) t.equal(page.url(), `${origin}${next}`)
+  for (const { next, page } of tabs) t.equal(page.url(), `${origin}${next}#`)
   const names = (await context.cookies(origin)).map(({ name }) => name).filter(name => name.startsWith('svc_'))
   t.strictSame(names, ['svc_session'])
   await context.close()
