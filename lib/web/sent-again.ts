@@ -134,7 +134,7 @@ async function attempt<Answer> (
     if (found !== null && isSameRequest(request, found) && isInTime(found)) return repeat(auth, request, act, found)
     // A callback says itself who is signed in, and how to go on.
     const isForm = before !== null && request.method === 'POST'
-    throw isForm && (before.sent.digest === undefined || isSameRequest(request, before)) ? sentTwice() : error
+    throw isForm && (before.sent.digest === undefined || isSameRequest(request, before)) ? sentTwice(request) : error
   } finally {
     const { entry } = noteOf(request)
     if (entry !== undefined) endedHere.set(entry.hash, true)
@@ -183,18 +183,18 @@ async function repeat<Answer> (
 ): Promise<Answer> {
   noteRequest(request, { firstId, left: sent.left - 1, next: sent.next })
   await useSession(request, startedId, firstId)
-  if (request.session.sessionId !== startedId) throw sentTwice()
+  if (request.session.sessionId !== startedId) throw sentTwice(request)
   const record = await currentPrincipal(auth, request) === null ? null : recordIn(request.session)
   if (record !== null) {
     await renewSession(request, record)
     return act.again(sent.next)
   }
   const waiting = await moveWaiting(request)
-  throw waiting === null ? sentTwice() : new AuthError('second_factor_required', { details: waiting.details })
+  throw waiting === null ? sentTwice(request) : new AuthError('second_factor_required', { details: waiting.details })
 }
 
-function sentTwice (): AuthError {
-  return new AuthError('unauthenticated', { message: SENT_TWICE })
+function sentTwice ({ method }: FastifyRequest): AuthError {
+  return method === 'POST' ? new AuthError('unauthenticated', { message: SENT_TWICE }) : new AuthError('invalid_state')
 }
 
 /** The id of a request's session, or of the one that its cookie names. */

@@ -47,7 +47,7 @@ async function start (t: Test, pages?: Pages): Promise<{ url: string, idp: OpenI
 async function signIn (page: Page, { url, idp }: { url: string, idp: OpenIdProvider }): Promise<boolean> {
   const before = idp.requests.length
   await page.goto(`${url}/auth/dev/login`)
-  await page.waitForURL(`${url}/`)
+  await page.waitForURL(`${url}/*`)
   return idp.requests.slice(before).some(path => path.startsWith('/interaction/'))
 }
 

@@ -54,7 +54,10 @@ t.test('attacks 26 and 27: Chromium stays here, wherever it is told to go next',
         next: [path, async () => submitForm(page, { ...BOB, next: target })],
         error_next: [shown.href, async () => submitForm(page, { ...BOB, password: 'wrong horse', error_next: target })],
         // Behind a callback a URL ends with it.
-        'a provider': [`${path}#`.replace(/#.*#$/, match => match.slice(0, -1)), async () => page.goto(`${origin}/auth/dev/login?${new URLSearchParams({ next: target })}`)]
+        'a provider': [
+          `${path}#`.replace(/#.*#$/, match => match.slice(0, -1)),
+          async () => page.goto(`${origin}/auth/dev/login?${new URLSearchParams({ next: target })}`)
+        ]
       } as const
       for (const [way, [end, go]] of Object.entries(ways)) {
         const failure = await go().then(() => null, (error: Error) => error.message)

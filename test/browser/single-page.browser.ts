@@ -86,7 +86,7 @@ t.test('on two origins of one site a user does all that there is to do', async t
   t.match(await api.auth.findUser({ userId }), { emailVerified: true })
 
   await page.getByRole('button', { name: 'Add dev' }).click()
-  await page.waitForURL(`${front}/`)
+  await page.waitForURL(`${front}/*`)
   await isUser(page, ADA.email)
   t.match(await api.auth.links(userId), [{ provider: 'dev' }, { provider: 'local' }])
 
@@ -127,7 +127,7 @@ t.test('a failure at the provider, and a session that is too old, are shown by t
   idp.consents = false
   await page.getByRole('link', { name: 'Sign in with dev' }).click()
   await page.getByRole('alert').getByText('access_denied').waitFor()
-  t.equal(page.url(), `${front}/?error=access_denied`)
+  t.equal(page.url(), `${front}/?error=access_denied#`)
 
   idp.consents = true
   await send(page, 'Register', ADA)
