@@ -56,13 +56,14 @@ export const registerConfirmed = form({
     user: 'anyone',
     customPage: 'register',
     async open (auth, { token, form, typed, texts: { common, titles } }) {
-      const { email } = await openRegistration(auth, token)
+      const link = await openRegistration(auth, token)
+      await assertUnused(auth.kept, link)
       const { minPasswordLength, registration } = needed(auth.local, 'local')
       const { roles } = needed(registration, 'registration')
       return {
         title: titles.register,
         content: form(titles.register, [
-          usernameField(common.email, email),
+          usernameField(common.email, link.email),
           nameField(common.optionalName, textIn(typed.name)),
           newPasswordField(common, common.password, minPasswordLength),
           roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
@@ -84,9 +85,9 @@ export const registerConfirmed = form({
   }
   if (password === undefined) throw invalidRequest('A registration needs a password beside the token of the mail.')
 
-  const link = await needed(auth.mailTokens, 'sendMail').verify('register', token)
+  const link = await openRegistration(auth, token)
   const { accounts, kept: { entries } } = auth
-  const fields = { email: String(link.to), password, name, role, remember }
+  const fields = { email: link.email, password, name, role, remember }
   const signInAgain = async (refusal: unknown): Promise<FormAnswer> => {
     const known = await registeredJustNow(auth, form, fields)
     if (known === null) throw refusal
@@ -128,11 +129,10 @@ async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, e
   else outbox.sendTo('exists', email, user)
 }
 
-/** Verifies the token of a link to register, which works once, and says what it confirms. */
+/** Verifies the token of a link to register, and says what it confirms. */
 async function openRegistration (
-  { kept, mailTokens }: AuthContext, token: string
+  { mailTokens }: AuthContext, token: string
 ): Promise<{ userId: string, email: string }> {
-  const link = await needed(mailTokens, 'sendMail').verify('register', token)
-  await assertUnused(kept, link)
-  return { userId: link.userId, email: String(link.to) }
+  const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
+  return { userId, email: String(to) }
 }

@@ -11,7 +11,10 @@ import { answerFailure, nextAuthenticationStep } from '../web/answers.js'
 /** Ends the state of a linking, a consent or a reauthentication: a spent one is told so. */
 export const NO_SIGN_IN = '-act'
 
-interface Failure { error: unknown, request: FastifyRequest, reply: FastifyReply }
+export interface Failure { error: unknown, request: FastifyRequest, reply: FastifyReply }
+
+/** A sign-in that is not finished; `next` is null where this browser has not started it. */
+export type SpentSignIn = Pick<PendingSignIn, 'state' | 'startedOn'> & { next: string | null }
 
 /** Answers a failure on the page of the start, or where the authentication that lacks is asked. */
 export async function failAtProvider (
@@ -30,14 +33,12 @@ export async function failAtProvider (
  * Answers a callback whose sign-in is used, too old, unknown or refused, as a reload or another tab
  * sends it. Nothing changes: where the session came by this very callback the user goes on, and
  * another user sees who they are.
- *
- * @param spent `next`: the page after it, if this browser has started it; else null
  */
 export async function answerSpent (
   auth: AuthContext,
   provider: string,
   failure: Failure,
-  { state, startedOn, next: asked }: Pick<PendingSignIn, 'state' | 'startedOn'> & { next: string | null }
+  { state, startedOn, next: asked }: SpentSignIn
 ): Promise<FastifyReply> {
   const { request, reply } = failure
   // The one that the browser has kept is not checked.

@@ -23,7 +23,7 @@ import { type Act, type Mounting, pathOf, urlOf } from '../web/act.js'
 import { keepNotice } from '../web/notices.js'
 import { operation, operationIdOf, redirect, undocumented } from '../web/schema-parts.js'
 import { runOnce, wasSentBefore } from '../web/sent-again.js'
-import { answerSpent, callProvider, failAtProvider } from './external-failures.js'
+import { type Failure, type SpentSignIn, answerSpent, callProvider, failAtProvider } from './external-failures.js'
 import { mountLogin } from './external-login.js'
 
 const REFUSALS = [
@@ -75,18 +75,13 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
     failAtProvider(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
 
-  /** @param found the sign-in that waited, and what is known of one that did not */
-  const failed = async (
-    failure: { error: unknown, request: FastifyRequest, reply: FastifyReply },
-    { pending, start }: { pending: PendingSignIn | null, start: Parameters<typeof answerSpent>[3] | null }
-  ): Promise<FastifyReply> => {
+  const failed = async (failure: Failure, start: SpentSignIn | null): Promise<FastifyReply> => {
     const { error, request } = failure
     const isRefused = error instanceof AuthError && error.code === 'invalid_state'
-    if (isRefused && start !== null && (pending === null || pending.purpose === 'sign-in')) {
-      return answerSpent(auth, name, failure, start)
-    }
+    if (isRefused && start !== null) return answerSpent(auth, name, failure, start)
     const { next = null } = noteOf(request)
-    return failAtProvider(auth, name, failure, pending ?? { startedOn: pages.ofStart(request, undefined), next })
+    const startedOn = start === null ? pages.ofStart(request, undefined) : start.startedOn
+    return failAtProvider(auth, name, failure, { startedOn, next })
   }
 
   scope.get(`/${name}/callback`, {
@@ -101,14 +96,12 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     errorHandler
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
-    let pending: PendingSignIn | null = null
-    let start: Parameters<typeof answerSpent>[3] | null = null
+    let start: SpentSignIn | null = null
     try {
       const next = await runOnce(auth, request, {
         async run () {
-          const found = await pendingSignIn(request, provider, parameters)
-          start = found.pending ?? { ...found, startedOn: pages.ofStart(request, undefined) }
-          pending = found.pending
+          const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
+          start = pending ?? { ...spent, startedOn: pages.ofStart(request, undefined) }
           if (pending === null) throw new AuthError('invalid_state')
           noteRequest(request, { next: pending.next })
           const outbox = mailer?.outbox(request, reply) ?? null
@@ -121,7 +114,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
       forgetStarts(reply, digestOf(String(parameters.get('state'))))
       return reply.redirect(next, 302)
     } catch (error) {
-      return failed({ error, request, reply }, { pending, start })
+      return failed({ error, request, reply }, start)
     }
   })
 

@@ -60,7 +60,7 @@ export async function leftUnverified (accounts: Accounts, before: User): Promise
 }
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */
-export async function assertUnused (kept: StoreCapabilities, link: MailToken): Promise<void> {
+export async function assertUnused (kept: StoreCapabilities, link: Pick<MailToken, 'userId'>): Promise<void> {
   if (await isUsed(kept, link)) throw new AuthError('invalid_token')
 }
 

@@ -9,7 +9,7 @@ import { type CallbackStore, SessionEntries, entryId } from './express-store.js'
 import { isOver, withOwnLifetime } from './lifetime.js'
 import { principalIn } from './record.js'
 import {
-  type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd, type SignedOut, preciseTime
+  MAX_HOPS, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd, type SignedOut, preciseTime
 } from './session-backend.js'
 
 /** What the mark of an ended session says of the sign-in that has replaced it. */
@@ -22,9 +22,6 @@ interface EndMark {
 
 /** The longest time from the mark of the replaced session to the end of a sign-in. */
 const SIGN_IN_MS = 2 * TIMEOUT_MS
-
-/** The number of sessions that replace each other, for one request that is sent again. */
-const MAX_HOPS = 8
 
 /** Runs the saves of one session one after the other, so that none overwrites another's part. */
 const saves = new KeyedMutex()

@@ -6,15 +6,13 @@ import type { SessionRows } from '../store/capabilities.js'
 import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
 import { BROWSER_SESSION_MS, type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
 import { ReadRecord, type SessionRecord, recordIn } from './record.js'
-import type {
-  OwnedEntries, SavedPart, SessionBackend, SessionReplacement, SessionToEnd, SignedOut
+import {
+  MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
+  type SignedOut
 } from './session-backend.js'
 
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
 const PRECISION = 10
-
-/** The number of sessions that replace each other, for one request that is sent again. */
-const MAX_HOPS = 8
 
 /**
  * Keeps sessions in the rows of a store, which replaces, ends and takes in one step each. A session

@@ -87,6 +87,9 @@ export interface SessionBackend {
   signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null>
 }
 
+/** The number of sessions that replace each other, for one request that is sent again. */
+export const MAX_HOPS = 8
+
 /** The present time, in milliseconds since the epoch, with fractions. */
 export function preciseTime (): number {
   return performance.timeOrigin + performance.now()

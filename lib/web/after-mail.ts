@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { ANY_ORIGIN, isOwnPath } from '../http/redirects.js'
 import { pathOf } from './act.js'
+import { setOwnCookie } from './notices.js'
 
 /** Not in the link: a stranger may have asked for the mail, and chosen the page. */
 const COOKIE = 'svc_next'
@@ -18,10 +19,7 @@ export function keepNextOfMail (auth: AuthContext, request: FastifyRequest, repl
   const next = isOwnPath(target) ? new URL(target, ANY_ORIGIN).searchParams.get('next') : null
   const path = auth.pages.asked(request, next)
   if (path === null || !isOwnPath(path)) return forgetNextOfMail(auth, request, reply)
-  const secure = auth.site.originOf(request).startsWith('https:')
-  reply.setCookie(COOKIE, path, {
-    path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge: MAX_AGE_S
-  })
+  setOwnCookie(auth, reply, { name: COOKIE, value: path, maxAge: MAX_AGE_S })
 }
 
 export function forgetNextOfMail (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): void {

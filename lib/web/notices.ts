@@ -15,9 +15,16 @@ export function keepNotice (
 ): void {
   if (!auth.hasPages || !target.startsWith(pathOf(auth, 'pages/'))) return
   if (typeof word !== 'string' || sentenceOf(auth, request, word) === null) return
-  const secure = auth.site.originOf(request).startsWith('https:')
   // Ten minutes: a page of recovery codes, or of a provider, may come before.
-  reply.setCookie(COOKIE, word, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge: 600 })
+  setOwnCookie(auth, reply, { name: COOKIE, value: word, maxAge: 600 })
+}
+
+/** Sets a cookie that the routes of the plugin alone get; `maxAge` in seconds. */
+export function setOwnCookie (
+  auth: AuthContext, reply: FastifyReply, { name, value, maxAge }: { name: string, value: string, maxAge: number }
+): void {
+  const secure = auth.site.originOf(reply.request).startsWith('https:')
+  reply.setCookie(name, value, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge })
 }
 
 /** Returns the sentence that was kept for this page; null for none. It is shown once. */

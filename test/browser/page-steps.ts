@@ -1,7 +1,7 @@
 /** What users do on the pages of the plugin, and an application with them. */
 import helmet from '@fastify/helmet'
 import Fastify, { type FastifyInstance } from 'fastify'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import type { Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
 import { Pages } from '../../lib/pages.js'
@@ -55,12 +55,17 @@ export async function startShop (
 
 /** Fills in the form with this button, by the names of its fields, and sends it; opens the row that it is in. */
 export async function send (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {
+  await (await fillIn(page, button, fields)).click()
+}
+
+/** Fills in the form as {@link send} does, and returns its button. */
+export async function fillIn (page: Page, button: string, fields: Record<string, string> = {}): Promise<Locator> {
   const has = page.getByRole('button', { name: button, exact: true, includeHidden: true })
   const form = page.locator('form:not([data-passkey])', { has }).first()
   const closed = page.locator('details:not([open])', { has: form })
   if (await closed.count() > 0) await closed.locator('summary').click()
   for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).fill(value)
-  await form.getByRole('button', { name: button, exact: true }).click()
+  return form.getByRole('button', { name: button, exact: true })
 }
 
 export async function titleOf (page: Page): Promise<string> {

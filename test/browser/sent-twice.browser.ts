@@ -9,7 +9,7 @@ import { advanceClock } from '../helpers/clock.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
 import { freePort } from '../helpers/loopback.js'
 import { startChromium } from './chromium.js'
-import { HOME, type Shop, send, startShop, titleOf } from './page-steps.js'
+import { HOME, type Shop, fillIn, send, startShop, titleOf } from './page-steps.js'
 import { Visitor } from './visitor.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
@@ -54,12 +54,7 @@ async function start (t: Test): Promise<Shop & { requireFactor: (isRequired: boo
 
 /** Fills in the form with this button and clicks it twice, while the first answer is on its way. */
 async function clickTwice (page: Page, button: string, fields: Record<string, string> = {}): Promise<void> {
-  const has = page.getByRole('button', { name: button, exact: true, includeHidden: true })
-  const form = page.locator('form:not([data-passkey])', { has }).first()
-  const closed = page.locator('details:not([open])', { has: form })
-  if (await closed.count() > 0) await closed.locator('summary').click()
-  for (const [name, value] of Object.entries(fields)) await form.locator(`[name="${name}"]`).fill(value)
-  const target = form.getByRole('button', { name: button, exact: true })
+  const target = await fillIn(page, button, fields)
   await target.scrollIntoViewIfNeeded()
   const { x, y, width, height } = await target.boundingBox() ?? { x: 0, y: 0, width: 0, height: 0 }
   const before = page.url()
