@@ -26,6 +26,8 @@ interface NotedRequest {
   readonly firstId: string | null
   readonly left: number
   hasStarted: boolean
+  /** The same request, or another one to this path, as it was found before this one was counted. */
+  readonly before?: SentBefore
   /** Whether its failure is that of the same request, which is recorded with that. */
   hasSameFailure?: boolean
   /** The entry that the request asked for, and whether it got it; else another one may have it. */

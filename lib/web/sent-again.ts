@@ -36,17 +36,15 @@ const USED: ReadonlySet<string> = new Set([
 /** How long a request waits for the same one. */
 const WAIT_MS = 5000
 
-const foundAtStart = new WeakMap<FastifyRequest, SentBefore>()
-
 /**
  * Looks up whether a request was sent before, by the session that its cookie named then: before
  * anything is counted. A request whose session is open has not been answered.
  */
 export async function wasSentBefore (request: FastifyRequest): Promise<boolean> {
   if (principalOf(request) !== null || sessionsOf(request).isStored(request.session)) return false
-  const found = await findSent(request)
-  if (found !== null) foundAtStart.set(request, found)
-  return found !== null
+  const before = await findSent(request)
+  if (before !== null) noteRequest(request, { before })
+  return before !== null
 }
 
 /** The acts with a secret that an application runs in this process, by their requests. */
@@ -60,11 +58,11 @@ const runningIn = new WeakMap<AuthContext, Map<string, Promise<unknown>>>()
  * @param count what {@link wasSentBefore} has spared a request that is another one after all
  */
 export async function runOnce<Answer> (
-  auth: AuthContext, request: FastifyRequest, act: RepeatableAct<Answer>, count: () => Promise<void> = async () => {}
+  auth: AuthContext, request: FastifyRequest, act: RepeatableAct<Answer>, count: () => Promise<void>
 ): Promise<Answer> {
   const hasSecret = secretsIn(request).length > 0
   noteRequest(request, { hasSecret })
-  const before = foundAtStart.get(request) ?? null
+  const { before = null } = noteOf(request)
   const isSame = before !== null && isSameRequest(request, before)
   let found = isSame && isInTime(before) ? before : null
   if (before !== null && found === null) {
@@ -123,7 +121,7 @@ async function attempt<Answer> (
     const answer = await act.run()
     const { next = null, hasStarted } = noteOf(request)
     // A session knows the request that has started it; all else is recorded.
-    if (!hasStarted) await record?.put(next)
+    if (!hasStarted) await record?.put(next).catch(err => { request.log.warn({ err }, 'a used secret was not noted') })
     return answer
   } catch (error) {
     if (!(error instanceof AuthError) || !USED.has(error.code)) throw error
@@ -183,8 +181,9 @@ async function repeat<Answer> (
 ): Promise<Answer> {
   noteRequest(request, { firstId, left: sent.left - 1, next: sent.next })
   await useSession(request, startedId, firstId)
-  if (request.session.sessionId !== startedId) throw sentTwice(request)
   const record = await currentPrincipal(auth, request) === null ? null : recordIn(request.session)
+  // It may have ended; then another session that the browser names is the present one.
+  if (request.session.sessionId !== startedId) throw sentTwice(request)
   if (record !== null) {
     await renewSession(request, record)
     return act.again(sent.next)

@@ -1,9 +1,10 @@
 /** Attack 171, and requests that are sent again: what has succeeded is not told as a failure. */
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../lib/index.js'
+import { AuthError, type AuthPluginOptions, type LocalIdentityProviderOptions, MemoryAuthStore } from '../../lib/index.js'
 import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
+import { capabilitiesOf } from '../../lib/store/capabilities.js'
 import { SESSION_SECRET, userIdIn } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
@@ -354,6 +355,25 @@ for (const [kind, keep] of SHARED_SESSIONS) {
     t.match([answer.statusCode, answer.json()], [401, { code: 'unauthenticated', message: /sent twice/ }])
   })
 }
+
+t.test('an act succeeds whose note cannot be written', async t => {
+  const store = new MemoryAuthStore()
+  const { entries } = capabilitiesOf(store)
+  if (entries === null) throw new Error('this store keeps no entries')
+  const put = entries.put.bind(entries)
+  entries.put = async (entry, most) => {
+    if (entry.kind === 'sent-request') throw new AuthError('unavailable')
+    return put(entry, most)
+  }
+  const begun = await start(t, { store, sessions: undefined })
+  await registerAt(begun)
+  const token = await resetTokenOf(begun)
+
+  const answer = await new Browser(begun.app).post('/auth/local/reset-password', { token, password: NEW_PASSWORD, existing: 'remove' })
+
+  t.equal(answer.statusCode, 204)
+  t.equal((await new Browser(begun.app).post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })).statusCode, 200)
+})
 
 t.test('another process answers what is sent again, at once too', async t => {
   for (const [, keep] of ALL_SESSIONS) {
