@@ -134,6 +134,6 @@ t.test('a provider whose settings are there is shown, and signs people in', asyn
   const redirect = await visitor.request(`${url}/auth/company/login?next=/`)
   const callback = await idp.authorize(redirect.headers.get('location') ?? '')
   const claims = await visitor.open(callback.href)
-  t.equal(claims.url.href, `${url}/`)
+  t.equal(claims.url.href, `${url}/#`)
   t.match(claims.text, /signed in with <strong>company<\/strong>[^]*ada@example\.com/)
 })
