@@ -2,14 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { type Migration, PARTS, type TablePart } from '../lib/store/table-parts.js'
+import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-engine.js'
 
 /** Those that the first query makes; the others are made with the sessions. */
 const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
-import type { Migrations } from '../table-parts.js'
+import type { Migrations } from '../sql-engine.js'
 
 /** The migrations of each part in their order. */
 export const MIGRATIONS: Migrations = {
@@ -21,7 +21,7 @@ ${sql.map(statement => `      ${literal(statement)}`).join(',\n')}
   }`).join(', ')}]`).join(',\n')}
 }
 `
-  writeFileSync(new URL(`../lib/store/${dialect}/migrations.ts`, import.meta.url), module)
+  writeFileSync(new URL(`../lib/engines/${dialect}/migrations.ts`, import.meta.url), module)
 }
 
 /** The statements of a dialect's migrations for one part of the tables. */

@@ -1,4 +1,4 @@
-import { brand } from './base/brand.js'
+import { brand } from './base/values.js'
 
 /**
  * Every error code of the library with its HTTP status and its sentence for the user. The text of a

@@ -11,11 +11,12 @@
 export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions } from './options.js'
 export type { RememberOptions, SessionCookieOptions, SessionOptions } from './session/session-options.js'
-export type { RateLimitOptions, RateLimitStore } from './rate-limits.js'
-export type { Auth, SignInOptions } from './app-auth/auth.js'
-export type { AuditEvent, AuditEvents, AuditOrigin, AuditedProvider, AuditedUser } from './audit.js'
+export type { RateLimitOptions, RateLimitStore } from './core/limits.js'
+export type { Auth, SignInOptions } from './core/app-auth/auth.js'
+export type {
+  AuditEvent, AuditEvents, AuditOrigin, AuditedProvider, AuditedUser, AuthChannel, AuthEvents
+} from './audit.js'
 export type { AuthenticationContext } from './authentication.js'
-export type { AuthChannel, AuthEvents } from './channel.js'
 export {
   type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Factor, type Link,
   type Subject, type User, isBlocked, linksOf, statusOf, userOf
@@ -27,45 +28,45 @@ export type {
 export type { UserChange, UserUpdate } from './accounts/changes.js'
 export type { ConfirmedEmail, FoundAddress, MailTokenClaims, NewPassword } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
-export type { UnprovenMethod, UnprovenMethods } from './accounts/first-proof.js'
+export type {
+  MailSignIn, ProvenMailbox, SignInChange, UnprovenMethod, UnprovenMethods
+} from './accounts/sign-in.js'
 export type {
   CanSignIn, EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn
 } from './accounts/identities.js'
-export type { MailSignIn, ProvenMailbox } from './accounts/mail-sign-in.js'
-export type { SignInChange } from './accounts/sign-in.js'
-export { Authorization } from './app-auth/authorization.js'
+export { Authorization } from './core/app-auth/authorization.js'
 export type {
   BlockOptions, Cause, KeptSession, UserFilter, UserList, UserPage, UserToCreate
-} from './app-auth/users.js'
+} from './core/app-auth/users.js'
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
 } from './hooks.js'
-export type { UserFactor } from './factors/factor-list.js'
-export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './mails/mail-links.js'
-export type { UserSession } from './sign-in/user-sessions.js'
+export type { UserFactor } from './core/current-user.js'
+export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core/mail-links.js'
+export type { UserSession } from './core/sign-out.js'
 export type {
   AnyReply, AnyRequest, BearerUse, Bivariant, Guard, RecentProof, RequiredClaims
-} from './app-auth/guards.js'
+} from './core/app-auth/guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'
-export type { SignInUrlOptions } from './http/signed-requests.js'
+export type { SignInUrlOptions } from './core/signed-requests.js'
 export {
   type AccountRoutes, LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
 } from './local-identity-provider.js'
 export type {
   LinkMailKind, Mail, MailChoices, MailMembers, MailOrigin, MailPages, NoticeMailKind, SendMail
-} from './mails/mail.js'
-export type { Argon2Options } from './passwords/argon2-cost.js'
-export type { Caller } from './passwords/fair-queue.js'
-export type { PasswordVerdict } from './passwords/hashing.js'
-export type { PasswordCheck, PasswordContext } from './passwords/password-check.js'
-export type { PasswordRules } from './passwords/password-rules.js'
-export type { ResourceMetadata } from './tokens/resource-metadata.js'
-export type { TokenClaims, TokenUse } from './tokens/token-claims.js'
-export type { ExtraClaims } from './tokens/token-issuer.js'
-export type { Jwk, PublicJwk } from './tokens/token-keys.js'
-export { TokenVerifier, type TokenVerifierOptions } from './tokens/token-verifier.js'
+} from './core/mail.js'
+export type { Argon2Options, PasswordVerdict } from './features/password/hashing.js'
+export type { Caller } from './core/fair-queue.js'
+export type { PasswordCheck, PasswordContext } from './features/password/checks.js'
+export type { PasswordRules } from './features/password/rules.js'
+export {
+  type ResourceMetadata, TokenVerifier, type TokenVerifierOptions
+} from './core/tokens/token-verifier.js'
+export type { TokenClaims, TokenUse } from './core/tokens/token-claims.js'
+export type { ExtraClaims } from './core/tokens/token-issuer.js'
+export type { Jwk, PublicJwk } from './core/tokens/token-keys.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
   ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity
@@ -79,17 +80,15 @@ export { GoogleProvider, type GoogleProviderOptions } from './providers/google.j
 export { MicrosoftProvider, type MicrosoftProviderOptions } from './providers/microsoft.js'
 export { OAuth2Provider, type OAuth2ProviderOptions, type ProviderApi } from './providers/oauth2.js'
 export { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './providers/oidc.js'
-export { type OpenapiComponents, openapiComponents } from './web/openapi.js'
+export { type OpenapiComponents, openapiComponents } from './core/openapi.js'
 export type * from './schema/extras.js'
 export type * from './schema/sessions.js'
 export type { AuthenticationState, Principal } from './session/record.js'
-export type { Attempt, AttemptCounter, ExceededLimit } from './store/attempts.js'
-export { MemoryAuthStore } from './store/memory.js'
-export type { StoreCapabilities } from './store/capabilities.js'
-export type { EntryKey, OneTimeEntries, OneTimeEntry } from './store/one-time-entries.js'
-export type { RevocationListener, Revocations } from './store/revocations.js'
 export type {
-  EndedSession, FoundSession, ListedSession, NewSession, SessionChange, SessionUser, StoredSessions
-} from './store/sessions.js'
-export { SqlAuthStore, type SqlAuthStoreOptions } from './store/sql.js'
-export type { SqlEngine } from './store/sql-engine.js'
+  Attempt, AttemptCounter, EndedSession, EntryKey, ExceededLimit, FoundSession, ListedSession, NewSession,
+  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, StoreCapabilities,
+  StoredSessions
+} from './session/store.js'
+export { MemoryAuthStore } from './engines/memory/memory.js'
+export { SqlAuthStore, type SqlAuthStoreOptions } from './engines/sql.js'
+export type { SqlEngine } from './engines/sql-engine.js'

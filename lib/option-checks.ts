@@ -1,4 +1,4 @@
-import type { Defined } from './base/defaults.js'
+import type { Defined } from './base/values.js'
 import { isPlainObject, isText } from './claims.js'
 import { OptionsError } from './errors.js'
 

@@ -3,15 +3,15 @@
  *
  * @module fastify-svc-auth/pages
  */
-import { english } from './pages/languages/en.js'
-import type { Texts } from './pages/texts.js'
+import { english } from './core/pages/languages/en.js'
+import type { Texts } from './core/pages/elements.js'
 
-export type { PageLink } from './pages/page-layout.js'
-export { Pages, type PagesOptions } from './pages/pages.js'
-export type { Texts } from './pages/texts.js'
-export { de } from './pages/languages/de.js'
-export { es } from './pages/languages/es.js'
-export { fr } from './pages/languages/fr.js'
+export type { PageLink } from './core/pages/layout.js'
+export { Pages, type PagesOptions } from './features/pages.js'
+export type { Texts } from './core/pages/elements.js'
+export { de } from './core/pages/languages/de.js'
+export { es } from './core/pages/languages/es.js'
+export { fr } from './core/pages/languages/fr.js'
 
 /** The pages in English. */
 export const en: Texts = english

@@ -3,4 +3,4 @@
  *
  * @module passkeys
  */
-export { Passkeys, type PasskeysOptions } from './factors/passkeys.js'
+export { Passkeys, type PasskeysOptions } from './features/passkeys/passkeys.js'

@@ -3,6 +3,6 @@
  *
  * @module passwords
  */
-export { all } from './passwords/all.js'
-export { type BreachedCheck, breached } from './passwords/breached.js'
-export { common } from './passwords/common.js'
+export { all } from './features/password/checks.js'
+export { type BreachedCheck, breached } from './features/password/checks.js'
+export { common } from './features/password/rules.js'

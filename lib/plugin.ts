@@ -4,44 +4,41 @@ import fp from 'fastify-plugin'
 import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
-import { EXTERNAL_ACTS } from './actions/external.js'
-import { PASSWORD_ACTS } from './actions/password.js'
-import { SESSION_ACTS } from './actions/sessions.js'
-import { TOKEN_ACTS } from './actions/tokens.js'
-import { mountWellKnown } from './actions/well-known.js'
+import { EXTERNAL_ACTS } from './features/identities/callback.js'
+import { PASSWORD_ACTS } from './features/password/acts.js'
+import { SESSION_ACTS } from './features/sessions.js'
+import { TOKEN_ACTS } from './features/tokens.js'
+import { mountWellKnown } from './features/published.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { Auth } from './app-auth/auth.js'
-import { answerForGuards } from './app-auth/guards.js'
-import type { AuthEvents } from './channel.js'
-import { type AuthContext, hasFactors, hasMails } from './context.js'
+import { Auth } from './core/app-auth/auth.js'
+import { answerForGuards } from './core/app-auth/guards.js'
+import type { AuthEvents } from './audit.js'
+import { type AuthContext, hasFactors, hasMails } from './core/context.js'
 import { OptionsError } from './errors.js'
-import { redirectToBaseUrl } from './http/base-url.js'
-import { withParameter } from './http/redirects.js'
-import { isSecureOrLocal } from './http/secure-url.js'
+import { redirectToBaseUrl } from './core/redirect-pages.js'
+import { withParameter } from './core/redirects.js'
+import { isSecureOrLocal } from './core/fetching.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
-import type { PasskeyPaths } from './pages/passkey-form.js'
-import { hashing } from './passwords/hashing.js'
+import type { PasskeyPaths } from './features/passkeys/form.js'
+import { hashing } from './features/password/hashing.js'
 import { Sealer } from './sealed.js'
-import { warnOfRepeatedCookie } from './session/request-cookies.js'
+import { warnOfRepeatedCookie } from './session/cookies.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
-import { MemoryEntries } from './store/memory/entries.js'
-import { MemorySessions } from './store/memory/sessions.js'
-import { capabilitiesOf } from './store/capabilities.js'
-import { SqlAuthStore } from './store/sql.js'
-import type { TokenClaims } from './tokens/token-claims.js'
-import { type Act, mountActs, pathOf } from './web/act.js'
-import { type Counter, setUpCounter } from './web/counters.js'
-import { setUpRateLimits } from './web/limits.js'
-import { setUpMailLimits } from './web/mail-limits.js'
-import { Mailer } from './web/mailer.js'
-import { documentRoutes } from './web/openapi.js'
-import { PublishedResources } from './web/published-resources.js'
-import { checkRequests, mountNotFound, setUpScope } from './web/scope.js'
+import { MemoryEntries, MemorySessions } from './engines/memory/memory.js'
+import { capabilitiesOf } from './session/store.js'
+import { SqlAuthStore } from './engines/sql.js'
+import type { TokenClaims } from './core/tokens/token-claims.js'
+import { type Act, mountActs, pathOf } from './core/act.js'
+import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
+import { Mailer, setUpMailLimits } from './core/mailer.js'
+import { documentRoutes } from './core/openapi.js'
+import { PublishedResources } from './core/published-resources.js'
+import { checkRequests, mountNotFound, setUpScope } from './core/scope.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -174,7 +171,9 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: mailer ?? hasFactors({ factors }) ? (await import('./web/lead-to.js')).layoutOf({ layout, site }) : layout,
+    layout: mailer ?? hasFactors({ factors })
+      ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site })
+      : layout,
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
@@ -185,16 +184,16 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
 
 /** What is mounted, in its order. Parts that no option asks for are not loaded. */
 async function actsOf (auth: AuthContext): Promise<Act[]> {
-  const { MAIL_ACTS } = hasMails(auth) ? await import('./actions/mails.js') : { MAIL_ACTS: [] }
-  const { FACTOR_ACTS } = hasFactors(auth) ? await import('./actions/factors.js') : { FACTOR_ACTS: [] }
-  const { PAGE_ACTS } = auth.hasPages ? await import('./actions/pages.js') : { PAGE_ACTS: [] }
+  const { MAIL_ACTS } = hasMails(auth) ? await import('./features/mail-acts.js') : { MAIL_ACTS: [] }
+  const { FACTOR_ACTS } = hasFactors(auth) ? await import('./features/factor-acts.js') : { FACTOR_ACTS: [] }
+  const { PAGE_ACTS } = auth.hasPages ? await import('./features/page-acts.js') : { PAGE_ACTS: [] }
   return [
     ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
   ]
 }
 
 async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {
-  const { PASSKEY_SCRIPT_VERSION } = await import('./pages/passkey-script.js')
+  const { PASSKEY_SCRIPT_VERSION } = await import('./features/passkeys/script.js')
   const script = withParameter(pathOf(options, 'local/passkeys/script.js'), 'v', PASSKEY_SCRIPT_VERSION)
   return { options: pathOf(options, 'local/passkeys/options'), script }
 }

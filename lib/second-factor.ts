@@ -5,4 +5,4 @@
  */
 export {
   type FirstFactor, type ProviderProof, SecondFactor, type SecondFactorOptions
-} from './factors/second-factor.js'
+} from './features/second-factor/second-factor.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { needed } from '../lib/context.js'
+import { needed } from '../lib/core/context.js'
 
 t.test('a part that this process has no option for is unavailable, and the log names the option', async t => {
   t.equal(needed('a part', 'sendMail'), 'a part')

@@ -9,8 +9,8 @@ import authPlugin, { GitHubProvider, LocalIdentityProvider } from '../lib/index.
 import { Pages } from '../lib/pages.js'
 import { Passkeys } from '../lib/passkeys.js'
 import { SecondFactor } from '../lib/second-factor.js'
-import { DEFAULT_ARGON2_COST } from '../lib/passwords/argon2-cost.js'
-import { MIN_LENGTH } from '../lib/passwords/password-rules.js'
+import { DEFAULT_ARGON2_COST } from '../lib/features/password/hashing.js'
+import { MIN_PASSWORD_LENGTH } from '../lib/features/password/rules.js'
 import { resolveOptions } from '../lib/options.js'
 import { checkedProviderOptions } from '../lib/providers/provider-options.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
@@ -174,7 +174,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         argon2: DEFAULT_ARGON2_COST,
         password: {},
         'password.check': 'common()',
-        'password.minLength': MIN_LENGTH,
+        'password.minLength': MIN_PASSWORD_LENGTH,
         signInByMail: signInByMail ?? false,
         registration,
         sendMail: nothing,

@@ -31,7 +31,7 @@ const TERMS: ReadonlyArray<readonly [RegExp, string]> = [
 ]
 
 /** Passwords of others, which are words of any kind. */
-const LISTS = ['lib/passwords/common-passwords.ts', 'lib/passwords/common-words.ts']
+const LISTS = ['lib/features/password/common-passwords.ts', 'lib/features/password/common-words.ts']
 
 const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|jsx?|md)$/.test(file) && !LISTS.includes(file))
 const TESTS = filesOf('test').filter(file => /\.(?:m|c)?[tj]s$/.test(file))

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import t from 'tap'
 import { AuthError } from '../lib/errors.js'
 import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/local-identity-provider.js'
-import type { PasswordCheck } from '../lib/passwords/password-check.js'
+import type { PasswordCheck } from '../lib/features/password/checks.js'
 import { setEnv } from './helpers/environment.js'
 
 const SECRET = 'the local secret of these tests, 32+'

@@ -3,7 +3,7 @@ import t from 'tap'
 import { LocalIdentityProvider } from '../lib/local-identity-provider.js'
 import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
-import { MemoryAuthStore } from '../lib/store/memory.js'
+import { MemoryAuthStore } from '../lib/engines/memory/memory.js'
 import { setEnv } from './helpers/environment.js'
 
 const SECRET = 'the session secret of these tests'

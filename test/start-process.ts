@@ -17,8 +17,7 @@ export interface Loaded {
 
 // As a program: an application with all that the plugin has, and a store on the target that is its first argument. Static imports would be
 // loaded before the hooks are there.
-const OF_FACTORS =
-  /\/lib\/(?:factors\/(?!factor-list)|sign-in\/(?:second-factor|factor-codes|passkeys)|actions\/(?:enrolment|factors|second-factor|passkeys))/
+const OF_FACTORS = /\/lib\/(?:core\/codes|features\/(?:factor-acts|passkeys\/|second-factor\/))/
 const { port1: loadings, port2: port } = new MessageChannel()
 register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
 const packages = new Set<string>()
@@ -26,7 +25,7 @@ let modules = 0
 
 const { default: Fastify } = await import('fastify')
 const { default: authPlugin, FacebookProvider, GitHubProvider, GoogleProvider, MicrosoftProvider, OidcProvider, SqlAuthStore } = await import('../lib/index.js')
-const { hashing } = await import('../lib/passwords/hashing.js')
+const { hashing } = await import('../lib/features/password/hashing.js')
 const { SESSION_SECRET, localProvider } = await import('./helpers/app.js')
 const { Browser } = await import('./helpers/browser.js')
 
@@ -68,7 +67,7 @@ function loaded (): string[] {
     modules++
     const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(told.message) ?? []
     if (name !== undefined) packages.add(name)
-    if (/\/lib\/(?:pages\/|routes\/own-pages)/.test(told.message)) packages.add('the pages')
+    if (/\/lib\/(?:core\/pages|features\/(?:page-acts|pages|sign-in-pages))/.test(told.message)) packages.add('the pages')
     if (OF_FACTORS.test(told.message)) packages.add('second factors')
   }
   return [...packages]

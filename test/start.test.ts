@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { nativePackage } from '../lib/passwords/hashing.js'
+import { nativePackage } from '../lib/features/password/hashing.js'
 import type { Loaded } from './start-process.js'
 
 const HEAVY = [
@@ -48,7 +48,7 @@ t.test('on a Node.js that is too old each entry point says which one is needed',
 })
 
 t.test('without its native module Argon2 names the package of this platform, and what to do', async t => {
-  const said = await failure("await (await import('./lib/passwords/hashing.ts')).hashing.preload()", { NAPI_RS_NATIVE_LIBRARY_PATH: '/missing' })
+  const said = await failure("await (await import('./lib/features/password/hashing.ts')).hashing.preload()", { NAPI_RS_NATIVE_LIBRARY_PATH: '/missing' })
   t.match(said, `Passwords need @node-rs/argon2 and its optional dependency ${nativePackage(process)}; install all packages on this platform`)
   t.match(said, 'Cannot find native binding', 'the error of the package is the cause')
 })

@@ -8,7 +8,7 @@ import type * as pagesModule from '../lib/pages.js'
 import type * as passkeysModule from '../lib/passkeys.js'
 import type * as secondFactorModule from '../lib/second-factor.js'
 import { AuthError, LocalIdentityProvider, OptionsError, SignInRefused } from '../lib/index.js'
-import { VERSION } from '../lib/base/brand.js'
+import { VERSION } from '../lib/base/values.js'
 import { Pages } from '../lib/pages.js'
 import { SESSION_SECRET, startApp } from './helpers/app.js'
 import { Browser } from './helpers/browser.js'
@@ -20,7 +20,7 @@ const SECRET = 'a secret of tokens that has at least 32 characters'
 async function otherCopy (t: Test, version = VERSION) {
   const folder = join(t.testdir(), 'lib')
   cpSync('lib', folder, { recursive: true })
-  const file = join(folder, 'base/brand.ts')
+  const file = join(folder, 'base/values.ts')
   writeFileSync(file, readFileSync(file, 'utf8').replace(`'${VERSION}'`, `'${version}'`))
   const load = async <Module>(name: string): Promise<Module> => import(pathToFileURL(join(folder, name)).href)
   return {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import SqliteDatabase from 'better-sqlite3'
 import postgres from 'postgres'
-import { SqlAuthStore } from '../../dist/store/sql.js'
+import { SqlAuthStore } from '../../dist/engines/sql.js'
 import { fillPostgres, fillSqlite } from './people.js'
 import type { PostgresServer } from './postgres-server.js'
 import { temporaryFolder } from './temporary-folder.js'

@@ -1,5 +1,5 @@
 import postgres, { type ParameterOrJSON, type Sql } from 'postgres'
-import { SqlAuthStore } from '../../dist/store/sql.js'
+import { SqlAuthStore } from '../../dist/engines/sql.js'
 import { filledPostgres } from '../parts/databases.js'
 import { authorizationClaims, identityClaims } from '../parts/people.js'
 import type { PostgresServer } from '../parts/postgres-server.js'

@@ -1,5 +1,5 @@
 import SqliteDatabase, { type Database } from 'better-sqlite3'
-import { SqlAuthStore } from '../../dist/store/sql.js'
+import { SqlAuthStore } from '../../dist/engines/sql.js'
 import { filledSqlite } from '../parts/databases.js'
 import { type AdmittedUser, authorizationClaims, identityClaims } from '../parts/people.js'
 import type { Contest } from './contest.js'

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
-import { type Credential, type Link, type User, generationOf, userOf } from './account.js'
+import {
+  type Credential, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
+} from './account.js'
 import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
 import {
   type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
@@ -9,16 +11,14 @@ import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail,
   replacePasswordHash, resetPassword, setPassword, verifyEmail
 } from './credentials.js'
-import { assertCanonical } from './emails.js'
-import { type UnprovenMethods, unprovenOf } from './first-proof.js'
+import {
+  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signIn, signInByMail, unprovenOf
+} from './sign-in.js'
 import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
   enterIdentity, newAccount, refreshIdentity, removeLink, updateLink
 } from './identities.js'
-import { type MailSignIn, type ProvenMailbox, signInByMail } from './mail-sign-in.js'
-import { withSearchKeys } from './search-keys.js'
-import { type SignInChange, signIn } from './sign-in.js'
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;

@@ -1,8 +1,10 @@
 import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { type Account, type Block, type User, notedBlock, userOf, withSessionsEnded } from './account.js'
+import {
+  type Account, type Block, OWN_PROVIDERS, type User, notedBlock, userOf, withConfirmedEmail, withEmail,
+  withSessionsEnded, withUnconfirmedEmail
+} from './account.js'
 import type { Rule } from './auth-store.js'
-import { OWN_PROVIDERS, withConfirmedEmail, withEmail, withUnconfirmedEmail } from './emails.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 
 /** What {@link Accounts.changeUser} changes; what is absent stays as it is. */

@@ -1,9 +1,10 @@
 import { AuthError } from '../errors.js'
-import { type Account, type User, isBlocked, linkAt, userOf, withLink, withSessionsEnded } from './account.js'
+import {
+  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withLink, withSessionsEnded, withoutEmail
+} from './account.js'
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'
-import { isConfirmed, withEmail, withoutEmail } from './emails.js'
-import { withProvenEmail } from './first-proof.js'
+import { withProvenEmail } from './sign-in.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 
 /** A password that {@link Accounts.setPassword} sets. */

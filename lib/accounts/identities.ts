@@ -1,11 +1,10 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type Link, type Subject, type User, generationOf, linkAt, linksOf,
-  userOf, withLink, withSessionsEnded
+  type Account, type AccountLink, CONFIRMED, type Link, OWN_PROVIDERS, type Subject, type User, assertCanonical,
+  generationOf, isConfirmed, linkAt, linksOf, userOf, withEmail, withLink, withSessionsEnded, withVouching
 } from './account.js'
 import type { Rule } from './auth-store.js'
-import { CONFIRMED, OWN_PROVIDERS, assertCanonical, isConfirmed, withEmail, withVouching } from './emails.js'
 
 /** Whether a user with these links, of whom there is one at least, could sign in. */
 export type CanSignIn = (user: User, links: ReadonlyArray<Pick<Link, 'provider'>>) => boolean

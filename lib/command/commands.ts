@@ -3,17 +3,16 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { User } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
-import type { Authorization } from '../app-auth/authorization.js'
+import type { Authorization } from '../core/app-auth/authorization.js'
 import { audit } from '../audit.js'
-import { isUserId } from '../base/uuid.js'
+import { isUserId } from '../base/values.js'
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
-import type { SqlAuthStore } from '../store/sql.js'
-import { newKey } from '../tokens/token-keys.js'
-import { type OptionName, type Values, OF_LINKS } from './options.js'
-import { note } from './output.js'
+import type { SqlAuthStore } from '../engines/sql.js'
+import { newKey } from '../core/tokens/token-keys.js'
+import { OF_LINKS, type OptionName, type Values, note } from './options.js'
 
 export interface Command {
   /** What follows the name. */
@@ -128,7 +127,7 @@ function ofUser (
 async function withAuthorization (
   values: Values, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
 ): Promise<object> {
-  const { Authorization } = await import('../app-auth/authorization.js')
+  const { Authorization } = await import('../core/app-auth/authorization.js')
   return withStore(values, false, async store => work(new Authorization(store, LOG), store))
 }
 
@@ -158,7 +157,7 @@ async function storeOf (values: Values): Promise<SqlAuthStore> {
   if (target !== undefined && hasPassword(target)) {
     throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
   }
-  const { SqlAuthStore } = await import('../store/sql.js')
+  const { SqlAuthStore } = await import('../engines/sql.js')
   if (target !== undefined || values.app === undefined) return new SqlAuthStore(target)
   const options = await optionsOfApp(values)
   if (options?.store instanceof SqlAuthStore) return options.store

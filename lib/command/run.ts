@@ -1,8 +1,7 @@
 /** The command line: `npx fastify-svc-auth`. What a command needs is loaded when it runs. */
 import { AuthError, OptionsError } from '../errors.js'
 import { COMMANDS, type Command } from './commands.js'
-import { parse } from './options.js'
-import { note, print } from './output.js'
+import { note, parse, print } from './options.js'
 
 /** Runs a command. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage or setting. */
 export async function run ([name = '', ...args]: readonly string[]): Promise<number> {

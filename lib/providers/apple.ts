@@ -1,9 +1,7 @@
 import { isText, isVerified } from '../claims.js'
-import { signingKey, valueOf } from './client-key.js'
-import { checkedIdentity } from './identity.js'
+import { issued, preset, signingKey, valueOf } from './provider-options.js'
+import { checkedIdentity, parsedJson } from './identity.js'
 import { OidcProvider, type OidcProfile } from './oidc.js'
-import { parsedJson } from './parsed-json.js'
-import { issued, preset } from './provider-options.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link AppleProvider}. Functions are called each time, for a new key. */

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { isPlainObject } from '../claims.js'
 import { matching } from '../option-checks.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
-import { parsedJson } from './parsed-json.js'
+import { parsedJson } from './identity.js'
 import { preset } from './provider-options.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 

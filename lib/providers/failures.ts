@@ -1,5 +1,5 @@
 import type * as oauth from 'oauth4webapi'
-import { brand } from '../base/brand.js'
+import { brand } from '../base/values.js'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthError, type AuthErrorCode } from '../errors.js'
 

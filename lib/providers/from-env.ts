@@ -1,6 +1,6 @@
 import { OptionsError } from '../errors.js'
-import { secureUrl } from '../http/secure-url.js'
-import { type Environment, settingOf } from '../settings.js'
+import { secureUrl } from '../core/fetching.js'
+import { type Environment, settingOf } from '../secrets.js'
 import { AppleProvider } from './apple.js'
 import { Auth0Provider } from './auth0.js'
 import { FacebookProvider } from './facebook.js'

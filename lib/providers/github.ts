@@ -1,8 +1,7 @@
 import { isPlainObject, isText } from '../claims.js'
 import { unacceptable } from './failures.js'
-import { textClaims } from './identity.js'
+import { parsedJson, textClaims } from './identity.js'
 import { OAuth2Provider, type ProviderApi } from './oauth2.js'
-import { parsedJson } from './parsed-json.js'
 import { originOf, preset } from './provider-options.js'
 import type { ProviderOptions, UncheckedIdentity } from './provider.js'
 

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { decodeProtectedHeader } from 'jose/decode/protected_header'
 import { decodeJwt } from 'jose/jwt/decode'
 import * as oauth from 'oauth4webapi'
-import { UUID } from '../base/uuid.js'
+import { UUID } from '../base/values.js'
 import { CHECK_CLOCK, unacceptable } from './failures.js'
-import { parsedJson } from './parsed-json.js'
+import { parsedJson } from './identity.js'
 
 /** Seconds by which the provider's clock may differ: the default of oauth4webapi. */
 const CLOCK_TOLERANCE = 30

@@ -3,6 +3,15 @@ import { canonicalEmail } from '../email.js'
 import { unacceptable } from './failures.js'
 import type { Identity, UncheckedIdentity } from './provider.js'
 
+/** Parses JSON; returns undefined for any other text. */
+export function parsedJson (text: string, reviver?: (name: string, value: unknown) => unknown): unknown {
+  try {
+    return JSON.parse(text, reviver)
+  } catch {
+    return undefined
+  }
+}
+
 const MAX_SUBJECT_LENGTH = 255
 
 /** Characters of JSON. Claims are stored with the user and in each session. */

@@ -1,6 +1,6 @@
 import { isText } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { UUID } from '../base/uuid.js'
+import { UUID } from '../base/values.js'
 import { mustBe } from '../option-checks.js'
 import { failure, unacceptable } from './failures.js'
 import { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'

@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi'
 import { isPlainObject, isText } from '../claims.js'
 import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
 import { ApiError, failedAt, unacceptable } from './failures.js'
-import { parsedJson } from './parsed-json.js'
+import { parsedJson } from './identity.js'
 import type { AuthorizationRequest, AuthorizationResponse, UncheckedIdentity } from './provider.js'
 
 /** The provider's API, called with the access token of the user. Its errors end the sign-in. */

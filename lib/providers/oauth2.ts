@@ -1,5 +1,5 @@
-import { Once } from '../base/once.js'
-import { secureUrl } from '../http/secure-url.js'
+import { Once } from '../base/concurrency.js'
+import { secureUrl } from '../core/fetching.js'
 import { boolean, callable, optional, text } from '../option-checks.js'
 import type { OAuth2Flow, ProviderApi } from './oauth2-flow.js'
 import type { OidcProviderOptions } from './oidc.js'

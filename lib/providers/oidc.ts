@@ -1,16 +1,15 @@
 import type { JWK } from 'jose'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
-import { Once } from '../base/once.js'
-import { secureUrl } from '../http/secure-url.js'
+import { Once } from '../base/concurrency.js'
+import { secureUrl } from '../core/fetching.js'
 import { boolean, oneOf, optional } from '../option-checks.js'
-import { clientKeyOption } from './client-key.js'
+import { checkedProviderOptions, clientKeyOption, secretOption } from './provider-options.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
   ExternalProvider, ProviderOptions, UncheckedIdentity
 } from './provider.js'
-import { checkedProviderOptions, secretOption } from './provider-options.js'
 
 export type { OidcProfile } from './oidc-flow.js'
 

@@ -1,7 +1,8 @@
 import type { FastifySessionOptions } from '@fastify/session'
 import type { Session } from 'fastify'
 import type { SentRequest } from '../schema/sessions.js'
-import { DAY_MS, PENDING_MS } from '../store/one-time-entries.js'
+import { DAY_MS } from '../base/values.js'
+import { PENDING_MS } from './store.js'
 
 export type CookieOptions = NonNullable<FastifySessionOptions['cookie']>
 

@@ -1,12 +1,10 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
-import { isWithoutSession, sessionCookieName } from './request-cookies.js'
-import { ExpressSessions } from './express-sessions.js'
-import { type CallbackStore, type Done, sessionsUnavailable } from './express-store.js'
+import { isWithoutSession, sessionCookieName } from './cookies.js'
+import { type CallbackStore, type Done, ExpressSessions, sessionsUnavailable } from './express.js'
 import { cookieEndOf, isOutgrown, restoreLifetime } from './lifetime.js'
-import { type SessionRecord, principalIn } from './record.js'
+import { type SessionBackend, type SessionRecord, type SessionReplacement, principalIn } from './record.js'
 import { noteSeen } from './seen-sessions.js'
-import type { SessionBackend, SessionReplacement } from './session-backend.js'
 
 /** What a request knows of a session in the store. */
 interface StoredSession {

@@ -1,15 +1,13 @@
 import type { Session } from 'fastify'
-import { digestOf } from '../base/digest.js'
+import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
-import type { SessionRows } from '../store/capabilities.js'
-import type { EndedSession, FoundSession, SessionUser, StoredSessions } from '../store/sessions.js'
+import type { EndedSession, FoundSession, SessionRows, SessionUser, StoredSessions } from './store.js'
 import { BROWSER_SESSION_MS, type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
-import { ReadRecord, type SessionRecord, recordIn } from './record.js'
 import {
-  MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
-  type SignedOut
-} from './session-backend.js'
+  MAX_HOPS, type OwnedEntries, ReadRecord, type SavedPart, type SessionBackend, type SessionRecord,
+  type SessionReplacement, type SessionToEnd, type SignedOut, recordIn
+} from './record.js'
 
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
 const PRECISION = 10

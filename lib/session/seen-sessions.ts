@@ -1,8 +1,7 @@
 /** Whether a request has come in a new session: then the answer that started it was not lost. */
 import type { Session } from 'fastify'
-import { BoundedMap } from '../base/bounded-map.js'
-import { digestOf } from '../base/digest.js'
-import { type EntryKey, type OneTimeEntries, SEEN_SESSION } from '../store/one-time-entries.js'
+import { BoundedMap, digestOf } from '../base/values.js'
+import { type EntryKey, type OneTimeEntries, SEEN_SESSION } from './store.js'
 import { sentIn } from './lifetime.js'
 
 /** How long a request may be sent again. */

@@ -6,10 +6,10 @@ import {
 } from '../option-checks.js'
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import type { Site } from '../http/site.js'
-import { MemoryAuthStore, sessionRowsOf } from '../store/memory.js'
-import type { SessionRows } from '../store/capabilities.js'
-import { DAY_MS } from '../store/one-time-entries.js'
+import type { Site } from '../core/site.js'
+import { MemoryAuthStore, sessionRowsOf } from '../engines/memory/memory.js'
+import type { SessionRows } from './store.js'
+import { DAY_MS } from '../base/values.js'
 
 type OptionsOfSession = Omit<FastifySessionOptions, 'store' | 'cookie'>
 type OptionsOfCookie = Pick<

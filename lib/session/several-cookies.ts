@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { OptionsError } from '../errors.js'
-import type { EntryKey } from '../store/one-time-entries.js'
-import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './request-cookies.js'
+import type { EntryKey } from './store.js'
+import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookies.js'
 import type { CookieOptions } from './lifetime.js'
-import { principalIn, principalOf } from './record.js'
+import { type SessionToEnd, principalIn, principalOf } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
-import type { SessionToEnd } from './session-backend.js'
 import type { OwnSession } from './session-options.js'
 
 /** A session that one of several cookies names. It was open when the request came. */

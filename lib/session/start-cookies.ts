@@ -4,9 +4,9 @@
  * the session cookie of the last answer alone.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { MAX_PENDING, PENDING_MS } from '../store/one-time-entries.js'
+import { MAX_PENDING, PENDING_MS } from './store.js'
 import { cookieFlags } from './lifetime.js'
-import { signerOf, unsigned } from './request-cookies.js'
+import { signerOf, unsigned } from './cookies.js'
 
 /** Longer than a sign-in may take: the page after it is known for one that took too long. */
 const MAX_AGE = 3 * PENDING_MS / 1000

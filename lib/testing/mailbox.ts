@@ -1,4 +1,4 @@
-import type { Mail, SendMail } from '../mails/mail.js'
+import type { Mail, SendMail } from '../core/mail.js'
 
 const DEFAULT_TIMEOUT_MS = 5000
 

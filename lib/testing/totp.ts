@@ -1,6 +1,6 @@
 import { OptionsError } from '../errors.js'
 import { assertKnownOptions } from '../option-checks.js'
-import { stepAt, totpCode } from '../factors/totp.js'
+import { stepAt, totpCode } from '../features/second-factor/totp.js'
 
 /** Which code {@link totp} returns. */
 export interface TotpOptions {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Once } from '../../lib/base/once.js'
+import { Once } from '../../lib/base/concurrency.js'
 
 t.test('work is done when it is first asked for, once for all who ask', async t => {
   let runs = 0

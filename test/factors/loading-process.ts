@@ -16,7 +16,7 @@ registerHooks({
 })
 
 const { Passkeys } = await import('../../lib/passkeys.js')
-const { readResponse } = await import('../../lib/factors/passkey-ceremonies.js')
+const { readResponse } = await import('../../lib/features/passkeys/ceremonies.js')
 const { SoftwareAuthenticator } = await import('../fakes/authenticator.js')
 const origin = 'https://app.example'
 const ceremonies = new Passkeys({ name: 'Shop' }).resolve({ baseUrl: origin, trustedOrigins: new Set() })

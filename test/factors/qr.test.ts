@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { encode } from 'uqr'
-import { qrSvg, totpUri } from '../../lib/factors/totp.js'
+import { qrSvg, totpUri } from '../../lib/features/second-factor/totp.js'
 
 const ROOT = join(import.meta.dirname, '../..')
 const URI = totpUri({ issuer: 'Shop', account: '<ada>@example.com', secret: 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ' })
@@ -35,7 +35,7 @@ t.test('without the package uqr there is no QR code', async t => {
       return next(specifier, context)
     }`)}`
   const hide = `data:text/javascript,${encodeURIComponent(`import { register } from 'node:module'; register(${JSON.stringify(hidden)})`)}`
-  const program = 'console.log(await (await import("./lib/factors/totp.ts")).qrSvg("otpauth://totp/Shop:ada"))'
+  const program = 'console.log(await (await import("./lib/features/second-factor/totp.ts")).qrSvg("otpauth://totp/Shop:ada"))'
 
   const flags = ['--import', './test/typescript.mjs', '--import', hide, '--input-type=module']
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', program], { cwd: ROOT })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { bytesOf } from '../../lib/factors/base32.js'
-import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/factors/totp.js'
+import { bytesOf } from '../../lib/core/codes.js'
+import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/features/second-factor/totp.js'
 import { anyCharacter, holds } from '../helpers/properties.js'
 
 /** The secret of RFC 4226 appendix D and RFC 6238 appendix B: the ASCII text 12345678901234567890. */

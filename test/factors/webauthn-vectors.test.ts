@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import { verifyAuthenticationResponse } from '@simplewebauthn/server'
 import { decodeAttestationObject, parseAuthenticatorData } from '@simplewebauthn/server/helpers'
 import t from 'tap'
-import { type PasskeyResponse, readResponse } from '../../lib/factors/passkey-ceremonies.js'
+import { type PasskeyResponse, readResponse } from '../../lib/features/passkeys/ceremonies.js'
 import { Passkeys } from '../../lib/passkeys.js'
 
 interface Vector {

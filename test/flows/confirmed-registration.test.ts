@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { AuthError, type AuthPluginOptions, type LocalIdentityProviderOptions, SignInRefused } from '../../lib/index.js'
 import { SecondFactor } from '../../lib/second-factor.js'
-import { capabilitiesOf } from '../../lib/store/capabilities.js'
+import { capabilitiesOf } from '../../lib/session/store.js'
 import { userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { advanceClock } from '../helpers/clock.js'

@@ -1,5 +1,5 @@
 import type { AttemptCounter } from '../../lib/index.js'
-import type { Attempt, ExceededLimit } from '../../lib/store/attempts.js'
+import type { Attempt, ExceededLimit } from '../../lib/session/store.js'
 
 /** Counts as a store of an application's own may have them. */
 export class MemoryAttempts implements AttemptCounter {

@@ -4,7 +4,7 @@ import type postgres from 'postgres'
 import type { Test } from 'tap'
 import { Accounts, type Revocations, SqlAuthStore, type SqlEngine } from '../../lib/index.js'
 import type { MailTokenClaims } from '../../lib/accounts/credentials.js'
-import type { RevocationListener } from '../../lib/store/revocations.js'
+import type { RevocationListener } from '../../lib/session/store.js'
 import { clientOf, query } from './postgres.js'
 import { isSoon } from './soon.js'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { limitedBody } from '../../lib/http/limited-body.js'
+import { limitedBody } from '../../lib/core/fetching.js'
 
 const bodyOf = (text: string | null) => new Response(text).body
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib/http/redirects.js'
+import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib/core/redirects.js'
 import { foreignTargets, ownTargets } from '../helpers/redirect-targets.js'
 
 const ORIGINS = ['https://app.example', 'http://app.example', 'http://localhost:3000']

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { AuthError } from '../../lib/errors.js'
 import { type Texts, de, en } from '../../lib/pages.js'
-import { failureOf } from '../../lib/pages/failure.js'
-import { filled } from '../../lib/pages/texts.js'
+import { failureOf } from '../../lib/core/pages/failure.js'
+import { filled } from '../../lib/core/pages/elements.js'
 
 t.test('a wait is in seconds below a minute, and in whole minutes above', async t => {
   const waitOf = (texts: Texts, retryAfter: number): string =>

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { AuthError } from '../../lib/index.js'
 import { all } from '../../lib/passwords.js'
-import type { PasswordCheck } from '../../lib/passwords/password-check.js'
+import type { PasswordCheck } from '../../lib/features/password/checks.js'
 
 const CONTEXT = { email: 'ada@example.com', issuer: 'svc-auth-local', language: 'en' }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { common } from '../../lib/passwords.js'
-import { COMMON_PASSWORDS } from '../../lib/passwords/common-passwords.js'
-import { COMMON_WORDS } from '../../lib/passwords/common-words.js'
+import { COMMON_PASSWORDS } from '../../lib/features/password/common-passwords.js'
+import { COMMON_WORDS } from '../../lib/features/password/common-words.js'
 import { localProvider } from '../helpers/app.js'
 
 const REFUSAL = /^This password is one of the most used, or made of a common word/

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Caller, FairQueue } from '../../lib/passwords/fair-queue.js'
+import { type Caller, FairQueue } from '../../lib/core/fair-queue.js'
 import { type Deferred, deferred } from '../helpers/deferred.js'
 
 const BUSY = { name: 'AuthError', code: 'busy', statusCode: 503, retryAfter: 7 }

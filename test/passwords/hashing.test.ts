@@ -4,8 +4,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { DEFAULT_ARGON2_COST } from '../../lib/passwords/argon2-cost.js'
-import { hashing } from '../../lib/passwords/hashing.js'
+import { DEFAULT_ARGON2_COST, hashing } from '../../lib/features/password/hashing.js'
 import { CAPACITY } from '../helpers/hashing.js'
 
 const COST = { memoryCost: 8, timeCost: 1, parallelism: 1 }
@@ -58,7 +57,7 @@ t.test('attack 58: files do not wait for passwords: a thread of the pool stays f
 t.test('one hash more runs than there are cores, and one less than the pool has threads', async t => {
   const program = join(t.testdir({
     'program.mjs': `
-      import { RUNNING } from ${JSON.stringify(new URL('../../lib/passwords/hashing.js', import.meta.url))}
+      import { RUNNING } from ${JSON.stringify(new URL('../../lib/features/password/hashing.js', import.meta.url))}
       console.log(RUNNING)
     `
   }), 'program.mjs')
@@ -75,7 +74,7 @@ t.test('one hash more runs than there are cores, and one less than the pool has 
 t.test('a process that has hashed a password ends by itself', async t => {
   const program = join(t.testdir({
     'program.mjs': `
-      import { hashing } from ${JSON.stringify(new URL('../../lib/passwords/hashing.js', import.meta.url))}
+      import { hashing } from ${JSON.stringify(new URL('../../lib/features/password/hashing.js', import.meta.url))}
       console.log(await hashing.hash({ password: 'correct horse', cost: ${JSON.stringify(COST)} }))
     `
   }), 'program.mjs')

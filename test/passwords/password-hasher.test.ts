@@ -1,7 +1,6 @@
 import { hash as argon2Hash } from '@node-rs/argon2'
 import t from 'tap'
-import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST } from '../../lib/passwords/argon2-cost.js'
-import { PasswordHasher, hashing, normalizePassword } from '../../lib/passwords/hashing.js'
+import { DEFAULT_ARGON2_COST, HIGHEST_ARGON2_COST, PasswordHasher, hashing, normalizePassword } from '../../lib/features/password/hashing.js'
 import { CAPACITY } from '../helpers/hashing.js'
 
 const verifications = t.capture(hashing, 'verify', hashing.verify)

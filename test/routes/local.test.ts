@@ -5,7 +5,7 @@ import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-sto
 import authPlugin, {
   LocalIdentityProvider, MemoryAuthStore, type PasswordCheck, SignInRefused, SqlAuthStore
 } from '../../lib/index.js'
-import { hashing } from '../../lib/passwords/hashing.js'
+import { hashing } from '../../lib/features/password/hashing.js'
 import { CHEAP_ARGON2, LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { deferred } from '../helpers/deferred.js'

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { AuthError, type AuthPluginOptions } from '../../lib/index.js'
 import { Passkeys } from '../../lib/passkeys.js'
-import { hashing } from '../../lib/passwords/hashing.js'
+import { hashing } from '../../lib/features/password/hashing.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { mailbox } from '../../lib/testing.js'
 import type { SoftwareAuthenticator } from '../fakes/authenticator.js'

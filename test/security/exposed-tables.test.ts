@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
-import { MIGRATIONS } from '../../lib/store/postgres/migrations.js'
+import { MIGRATIONS } from '../../lib/engines/postgres/migrations.js'
 import { databaseName } from '../helpers/embedded-postgres.js'
 import { clientOf, emptyDatabase, query } from '../helpers/postgres.js'
 import { roleOf } from '../store/postgres/database.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { TIMEOUT_MS } from '../../lib/base/with-timeout.js'
+import { TIMEOUT_MS } from '../../lib/base/concurrency.js'
 import { SqlAuthStore } from '../../lib/index.js'
 import { localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { RUNNING } from '../../lib/passwords/hashing.js'
+import { RUNNING } from '../../lib/features/password/hashing.js'
 import { type Answer, type AppUnderLoad, type Credentials, startAppUnderLoad } from './load-process.js'
 
 const MIB = 2 ** 20

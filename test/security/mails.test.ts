@@ -12,7 +12,7 @@ import authPlugin, {
 } from '../../lib/index.js'
 import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { hashing } from '../../lib/passwords/hashing.js'
+import { hashing } from '../../lib/features/password/hashing.js'
 import { mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
-import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib/http/redirects.js'
+import { redirectTarget, sameOriginPath, trustedUrl, withError } from '../../lib/core/redirects.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { OwnProvider } from '../helpers/own-provider.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
-import { USED_REGISTRATION } from '../../lib/store/one-time-entries.js'
+import { USED_REGISTRATION } from '../../lib/session/store.js'
 import { Browser } from '../helpers/browser.js'
 import { ADA, startMailApp } from '../helpers/mail-app.js'
 import { query, startPostgres } from '../helpers/postgres.js'

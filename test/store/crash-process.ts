@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { SqlAuthStore } from '../../lib/engines/sql.js'
 import type { AuthStore } from '../../lib/accounts/auth-store.js'
 import type { LinkedIdentity, NewUser } from '../../lib/accounts/identities.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { MemoryAuthStore } from '../../lib/store/memory.js'
-import { CHALLENGE, RECORDS_OF_USE, SECOND_STEP, SIGN_IN } from '../../lib/store/one-time-entries.js'
+import { MemoryAuthStore } from '../../lib/engines/memory/memory.js'
+import { CHALLENGE, RECORDS_OF_USE, SECOND_STEP, SIGN_IN } from '../../lib/session/store.js'
 import { authStoreContract } from '../../lib/testing.js'
 import { startApp } from '../helpers/app.js'
 

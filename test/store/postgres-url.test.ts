@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
-import { postgresSettings } from '../../lib/store/postgres-url.js'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { postgresSettings } from '../../lib/engines/sql-target.js'
+import { SqlAuthStore } from '../../lib/engines/sql.js'
 import { setEnv } from '../helpers/environment.js'
 
 const URL_OF_ADA = 'postgres://ada:secret@db.example:6543/app'

@@ -1,5 +1,5 @@
 import Sqlite from 'better-sqlite3'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { SqlAuthStore } from '../../lib/engines/sql.js'
 
 // As a program: opens a store on the file of its first argument, and prints what it reports. The second one: on a connection of the
 // application, or on another system.

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { SqlAuthStore } from '../../lib/engines/sql.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { postgresDatabase } from './database.js'
 

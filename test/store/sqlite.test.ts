@@ -8,10 +8,10 @@ import { drizzle } from 'drizzle-orm/better-sqlite3'
 import { migrate } from 'drizzle-orm/better-sqlite3/migrator'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { TIMEOUT_MS } from '../../lib/base/with-timeout.js'
-import type { StoreCapabilities } from '../../lib/store/capabilities.js'
-import type { SqlEngine } from '../../lib/store/sql-engine.js'
-import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/store/sql.js'
+import { TIMEOUT_MS } from '../../lib/base/concurrency.js'
+import type { StoreCapabilities } from '../../lib/session/store.js'
+import type { SqlEngine } from '../../lib/engines/sql-engine.js'
+import { SqlAuthStore, type SqlAuthStoreOptions } from '../../lib/engines/sql.js'
 import { authStoreContract } from '../../lib/testing.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -26,7 +26,7 @@ const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../drizzle/sqlite', import.m
 const PAGE_SIZE = 4096
 const UNAVAILABLE = { name: 'AuthError', code: 'unavailable', statusCode: 503, message: 'Accounts cannot be reached at the moment; try again later.' }
 /** What a process with a store needs only when it is called: loaded before, many processes get to the file at the same moment. */
-const LOADED_BEFORE = ['--import', new URL('../../lib/store/sqlite/open.ts', import.meta.url).href]
+const LOADED_BEFORE = ['--import', new URL('../../lib/engines/sqlite/open.ts', import.meta.url).href]
 
 /** Stores on a file, by what they are opened with. */
 const ENGINES_ON_A_FILE: Record<string, (t: Test, file: string) => SqlAuthStore> = {

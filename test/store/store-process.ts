@@ -1,6 +1,6 @@
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
-import { SqlAuthStore } from '../../lib/store/sql.js'
+import { SqlAuthStore } from '../../lib/engines/sql.js'
 
 /** An operation on the accounts of the store, and its arguments. */
 export type Call = { [M in keyof Accounts]: [method: M, ...args: Parameters<Accounts[M]>] }[keyof Accounts]

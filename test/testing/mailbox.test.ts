@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Mail } from '../../lib/index.js'
-import type { LinkMailKind, NoticeMailKind } from '../../lib/mails/mail.js'
+import type { LinkMailKind, NoticeMailKind } from '../../lib/core/mail.js'
 import { mailbox } from '../../lib/testing.js'
 
 const ABOUT = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }

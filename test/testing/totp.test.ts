@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/factors/totp.js'
+import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/features/second-factor/totp.js'
 import { totp } from '../../lib/testing.js'
 
 const secret = newTotpSecret()

@@ -7,9 +7,9 @@ import {
   type UserFactor, type UserSession
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
-import type { KeptSession } from '../../lib/app-auth/users.js'
+import type { KeptSession } from '../../lib/core/app-auth/users.js'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
-import type { AuthEvents } from '../../lib/channel.js'
+import type { AuthEvents } from '../../lib/audit.js'
 import type { FactorKind } from '../../lib/schema/extras.js'
 
 const app = Fastify()

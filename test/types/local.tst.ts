@@ -7,10 +7,10 @@ import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
 import type { JsonValue } from '../../lib/claims.js'
 import type { RegistrationPolicy } from '../../lib/local-identity-provider.js'
-import type { Argon2Options } from '../../lib/passwords/argon2-cost.js'
-import type { Caller } from '../../lib/passwords/fair-queue.js'
-import type { TokenUse } from '../../lib/tokens/token-claims.js'
-import type { Jwk, PublicJwk } from '../../lib/tokens/token-keys.js'
+import type { Argon2Options } from '../../lib/features/password/hashing.js'
+import type { Caller } from '../../lib/core/fair-queue.js'
+import type { TokenUse } from '../../lib/core/tokens/token-claims.js'
+import type { Jwk, PublicJwk } from '../../lib/core/tokens/token-keys.js'
 
 const local = new LocalIdentityProvider()
 declare const claims: TokenClaims

@@ -3,7 +3,7 @@ import { type FirstFactor, type ProviderProof, SecondFactor, type SecondFactorOp
 import { type SignedInUser, totp } from 'fastify-svc-auth/testing'
 import { describe, expect, test } from 'tstyche'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
-import type { CodeMail } from '../../lib/mails/mail.js'
+import type { CodeMail } from '../../lib/core/mail.js'
 import type { AuthenticationContext } from '../../lib/authentication.js'
 
 describe('second factors', () => {

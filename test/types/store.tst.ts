@@ -25,10 +25,10 @@ import type { FactorAttempt, FactorChange, FactorSpending } from '../../lib/acco
 import type { LinkedIdentity } from '../../lib/accounts/identities.js'
 import type { FactorKind, UserExtras } from '../../lib/schema/extras.js'
 import type { EntryContent } from '../../lib/schema/sessions.js'
-import type { Attempt, ExceededLimit } from '../../lib/store/attempts.js'
-import type { EntryKey, OneTimeEntry } from '../../lib/store/one-time-entries.js'
-import type { RevocationListener } from '../../lib/store/revocations.js'
-import type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqliteConnection } from '../../lib/store/sql-engine.js'
+import type { Attempt, ExceededLimit } from '../../lib/session/store.js'
+import type { EntryKey, OneTimeEntry } from '../../lib/session/store.js'
+import type { RevocationListener } from '../../lib/session/store.js'
+import type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqliteConnection } from '../../lib/engines/sql-engine.js'
 
 test('MemoryAuthStore is an AuthStore without options', () => {
   expect<MemoryAuthStore>().type.toBeAssignableTo<AuthStore>()

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import type { Attempt, AttemptCounter } from '../../store/attempts.js'
-import { capabilitiesOf } from '../../store/capabilities.js'
+import { type Attempt, type AttemptCounter, capabilitiesOf } from '../../session/store.js'
 import type { Rule } from './rule.js'
 
 const HOUR_MS = 60 * 60_000

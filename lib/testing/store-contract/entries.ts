@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
-import { capabilitiesOf } from '../../store/capabilities.js'
-import type { OneTimeEntries, OneTimeEntry } from '../../store/one-time-entries.js'
+import { type OneTimeEntries, type OneTimeEntry, capabilitiesOf } from '../../session/store.js'
 import type { Rule } from './rule.js'
 
 const NOW = 1_800_000_000_000

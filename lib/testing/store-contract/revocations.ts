@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { withTimeout } from '../../base/with-timeout.js'
-import { capabilitiesOf } from '../../store/capabilities.js'
-import type { RevocationListener } from '../../store/revocations.js'
+import { withTimeout } from '../../base/concurrency.js'
+import { type RevocationListener, capabilitiesOf } from '../../session/store.js'
 import { identity, localUser } from './fixtures.js'
 import type { Rule } from './rule.js'
 

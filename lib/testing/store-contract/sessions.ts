@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
-import { capabilitiesOf } from '../../store/capabilities.js'
-import type { OneTimeEntries } from '../../store/one-time-entries.js'
-import type { FoundSession, NewSession, SessionUser, StoredSessions } from '../../store/sessions.js'
+import {
+  type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions, capabilitiesOf
+} from '../../session/store.js'
 import { assertHas } from './assertions.js'
 import { ADA as ADA_OF_DEV } from './fixtures.js'
 import type { Rule } from './rule.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { USED_REGISTRATION } from '../../../lib/store/one-time-entries.js'
-import type { SqlAuthStore } from '../../../lib/store/sql.js'
+import { USED_REGISTRATION } from '../../../lib/session/store.js'
+import type { SqlAuthStore } from '../../../lib/engines/sql.js'
 import { clientOf } from '../../helpers/postgres.js'
 import { type Database, type Run, database, open } from './database.js'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 import type { Test } from 'tap'
-import type { SqlEngine } from '../../../lib/store/sql-engine.js'
-import { SqlAuthStore, type SqlAuthStoreOptions } from '../../../lib/store/sql.js'
+import type { SqlEngine } from '../../../lib/engines/sql-engine.js'
+import { SqlAuthStore, type SqlAuthStoreOptions } from '../../../lib/engines/sql.js'
 import { clientOf, emptyDatabase } from '../../helpers/postgres.js'
 
 export type Target = string | SqlEngine

@@ -2,7 +2,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../../lib/accounts/accounts.js'
-import { SqlAuthStore } from '../../../lib/store/sql.js'
+import { SqlAuthStore } from '../../../lib/engines/sql.js'
 import { advanceClock, hastenTime } from '../../helpers/clock.js'
 import { clientOf, emptyDatabase } from '../../helpers/postgres.js'
 import { isSoon } from '../../helpers/soon.js'

@@ -7,7 +7,7 @@ import { THE_TABLES, database, hold, open, tables, waiting } from './database.js
 
 const PROCESSES = 20
 /** What a process with a store needs only when it is called: loaded before, many processes get to the tables at the same moment. */
-const LOADED_BEFORE = ['--import', new URL('../../../lib/store/postgres/open.ts', import.meta.url).href]
+const LOADED_BEFORE = ['--import', new URL('../../../lib/engines/postgres/open.ts', import.meta.url).href]
 
 t.setTimeout(300_000)
 

@@ -1,0 +1,359 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { FastifyReply, FastifyRequest, RawServerBase, RouteGenericInterface, onSendHookHandler } from 'fastify'
+import { isOwnToken, noteOwnToken } from '../../audit.js'
+import { secondFactorAt } from '../../authentication.js'
+import { isUserId } from '../../base/values.js'
+import { type CheckedName, type Claims, isPlainObject } from '../../claims.js'
+import { type AuthContext, hasFactors } from '../context.js'
+import { currentPrincipal, currentStatus, factorsOfUser, methodsOf } from '../current-user.js'
+import { isRecent } from '../recent.js'
+import { authTimeOf, verifyToken, verifyTokenFor } from '../tokens/user-tokens.js'
+import { AuthError, type AuthErrorCode, OptionsError } from '../../errors.js'
+import { mergedVary } from '../site.js'
+import {
+  type ChecksOf, anything, boolean, checkedOptions, hasMethods, listOf, mustBe, optional
+} from '../../option-checks.js'
+import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } from '../tokens/token-claims.js'
+import type { ResourceMetadata, TokenVerifier } from '../tokens/token-verifier.js'
+import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../../session/record.js'
+
+/** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
+export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
+
+/** The reply to such a request. */
+export type AnyReply = FastifyReply<RouteGenericInterface, RawServerBase>
+
+/**
+ * A `preHandler` that lets a request pass, redirects a browser, or throws an AuthError for the
+ * error handler of the application. Handlers for a single kind of server are guards too.
+ */
+export type Guard = Bivariant<(request: AnyRequest, reply: AnyReply) => Promise<void>>
+
+/**
+ * A function with bivariant parameters, as TypeScript has them for methods only.
+ *
+ * @typeParam F the function
+ */
+export type Bivariant<F extends (...args: never[]) => unknown> = {
+  /** Stands for the function. */
+  method (...args: Parameters<F>): ReturnType<F>
+}['method']
+
+/**
+ * The claims that a guard requires; where a claim is an array, one of its members. Once the
+ * application declares claims, only these.
+ */
+export type RequiredClaims = { readonly [C in keyof Claims as CheckedName<C>]?: ValueOrMember<Claims[C]> }
+
+type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
+
+/** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The names of the headers that guards have read, as `Vary` has them. */
+    svcAuthVary?: string
+    /** Members of the answer to a guard's refusal, besides the four of each error. */
+    svcAuthDetails?: AuthError['details']
+  }
+}
+
+/**
+ * Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. It
+ * awaits nothing itself, because it runs with each request.
+ */
+function reading (headers: string, guard: Guard): Guard {
+  return (request: AnyRequest, reply: AnyReply) => {
+    request.svcAuthVary = mergedVary(request.svcAuthVary, headers)
+    return guard(request, reply).then(() => {
+      if (!reply.hasHeader('Cache-Control')) reply.header('Cache-Control', 'private')
+    }, (error: unknown) => {
+      reply.header('Cache-Control', 'no-store')
+      throw error
+    })
+  }
+}
+
+/**
+ * An `onSend` hook that names in `Vary` what guards have read, because a handler replaces the
+ * header, and adds to a refusal what error handlers leave out of its body.
+ */
+export const answerForGuards: onSendHookHandler = (request, reply, payload, done) => {
+  const { svcAuthVary: headers, svcAuthDetails: details } = request
+  if (headers !== undefined) reply.header('Vary', mergedVary(reply.getHeader('Vary'), headers))
+  done(null, details === undefined ? payload : withDetails(payload, details))
+}
+
+function withDetails (payload: unknown, details: AuthError['details']): unknown {
+  try {
+    const body = JSON.parse(String(payload))
+    if (body.code === 'reauthenticate') return JSON.stringify({ ...details, ...body })
+  } catch {}
+  return payload
+}
+
+export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
+  if (!isPlainObject(required)) {
+    throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
+  }
+  const entries = Object.entries(required)
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
+    const principal = await currentPrincipal(auth, request)
+    if (principal === null) return askToSignIn(auth, request, reply)
+    if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
+  })
+}
+
+/**
+ * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
+ * another address, unverified: therefore the claim `email` is replaced.
+ */
+export function requireVerified (auth: AuthContext): Guard {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
+    const { token } = request
+    if (token === null) {
+      const status = await currentStatus(auth, request)
+      if (status === null) return askToSignIn(auth, request, reply)
+      if (status.verifiedEmail === null) {
+        return askAt(auth, request, reply, { to: 'account', code: await lackOf(auth, principalOf(request)?.userId) })
+      }
+      return showVerifiedEmail(request, status.verifiedEmail)
+    }
+    // The subject of a token need not be a user, and one of another server is not a user here.
+    const status = isOwnToken(token) && isUserId(token.sub) ? await auth.accounts.status(token.sub) : null
+    const { verifiedEmail: email = null } = status ?? {}
+    if (email === null) throw new AuthError(await lackOf(auth, status === null ? undefined : token.sub))
+    request.token = noteOwnToken({ ...token, email, email_verified: true })
+  })
+}
+
+/** What a user without a verified e-mail lacks. Asked for a refusal alone. */
+async function lackOf ({ accounts }: AuthContext, userId?: string): Promise<'unverified' | 'email_missing'> {
+  const user = userId === undefined ? null : await accounts.findUser({ userId })
+  return user?.email === null ? 'email_missing' : 'unverified'
+}
+
+/** What the guard `requireRecent` requires. */
+export interface RecentProof {
+  /** The maximum number of seconds since the user authenticated. */
+  within: number
+  /** Whether they must have authenticated by a second factor within that time; default false. */
+  secondFactor?: boolean
+}
+
+const RECENT_PROOF = {
+  within: mustBe('a number of seconds, such as 600', (value): value is number =>
+    Number.isFinite(value) && Number(value) > 0),
+  secondFactor: optional(boolean, false)
+} satisfies ChecksOf<RecentProof>
+
+export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
+  const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
+  if (proof.secondFactor && !hasFactors(auth)) {
+    throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
+  }
+  return recentGuard(auth, proof)
+}
+
+export function requireSecondFactor (auth: AuthContext): Guard {
+  return recentGuard(auth, { within: Infinity, secondFactor: true })
+}
+
+function recentGuard (auth: AuthContext, { within, secondFactor }: Required<RecentProof>): Guard {
+  return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.token !== null) {
+      const authTime = authTimeOf(request.token, { secondFactor })
+      if (authTime !== null && isWithin(authTime * 1000, within)) return
+      const maxAge = within === Infinity ? '' : `, max_age=${within}`
+      reply.header('WWW-Authenticate', `Bearer error="insufficient_user_authentication"${maxAge}`)
+      throw new AuthError('reauthenticate', { statusCode: 401 })
+    }
+    const principal = await currentPrincipal(auth, request)
+    if (principal === null) return askToSignIn(auth, request, reply)
+    // The session may have ended meanwhile.
+    const { at = 0, methods = [] } = recordIn(request.session) ?? {}
+    const provenAt = secondFactor ? secondFactorAt(methods) : at
+    if (provenAt !== null && isWithin(provenAt, within)) return
+    return askToReauthenticate(auth, request, reply, { principal, needsFactor: secondFactor })
+  })
+}
+
+function isWithin (at: number, within: number): boolean {
+  return within === Infinity || isRecent(at, within)
+}
+
+/** What a token must be for, so that the guard `requireBearerFor` lets it pass. */
+export interface BearerUse extends TokenUse {
+  /** The scopes that a token must have, in its claim `scope` (RFC 9068) or `scp`. */
+  scopes?: readonly string[]
+  /**
+   * Says in the challenge where the metadata are by which clients find the authorization server,
+   * and publishes them. The audience is then the URL of the resource.
+   *
+   * @see RFC 9728
+   */
+  metadata?: ResourceMetadata
+  /** Verifies the tokens, in place of the option `local`: a {@link TokenVerifier}. */
+  verifier?: Pick<TokenVerifier, 'verify'>
+}
+
+/** RFC 6749 section 3.3 */
+const SCOPE = /^[!#-[\]-~]+$/
+
+const BEARER_USE = {
+  purpose: anything,
+  audience: anything,
+  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
+    typeof scope === 'string' && SCOPE.test(scope)), []),
+  metadata: anything,
+  verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
+} satisfies ChecksOf<BearerUse>
+
+export function requireBearer (auth: AuthContext): Guard {
+  return bearerGuard(async token => noteOwnToken(await verifyToken(auth, token)))
+}
+
+export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard {
+  const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
+  const use: TokenUse = Object.fromEntries(['purpose', 'audience']
+    .filter(name => Object.hasOwn(required, name)).map(name => [name, Reflect.get(required, name)]))
+  assertUse(use)
+  if (Object.keys(use).length === 0) {
+    throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
+  }
+  const { metadata } = required
+  const challenge = metadata === undefined ? {} : { resource_metadata: auth.resources.publish(use, scopes, metadata) }
+  return bearerGuard(async token => {
+    if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
+    const claims = await verifier.verify(token)
+    // A verifier may have been made for another audience.
+    assertUsable(claims, use)
+    return claims
+  }, scopes, challenge)
+}
+
+export function anyOf (...guards: Guard[]): Guard {
+  if (guards.length === 0 || !guards.every(guard => typeof guard === 'function')) {
+    throw new OptionsError('anyOf takes guards, such as anyOf(app.auth.requireUser, app.auth.requireBearer)')
+  }
+  return reading('Cookie, Authorization', guards.reduceRight((next, guard) => async (request, reply) => {
+    if (!await passes(guard, request, reply)) await next(request, reply)
+  }))
+}
+
+/** Requests whose current guard is not the last one: it must throw its refusal and send nothing. */
+const undecided = new WeakSet<object>()
+
+/** Runs a guard that is not the last one. A refusal leaves request and reply unchanged. */
+async function passes (guard: Guard, request: AnyRequest, reply: AnyReply): Promise<boolean> {
+  const { token } = request
+  const headers = reply.getHeaders()
+  const isInner = undecided.has(request)
+  undecided.add(request)
+  try {
+    await guard(request, reply)
+    return true
+  } catch (error) {
+    if (!isRefusal(error)) throw error
+    request.token = token
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
+    reply.headers(headers)
+    return false
+  } finally {
+    if (!isInner) undecided.delete(request)
+  }
+}
+
+/** Guards of the application may throw refusals of other libraries, such as http-errors. */
+function isRefusal (error: unknown): boolean {
+  const { statusCode }: { statusCode?: unknown } = Object(error)
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
+}
+
+/** @param challenge further parameters of `WWW-Authenticate` */
+function bearerGuard (
+  verify: (token: string) => Promise<TokenClaims>, scopes: readonly string[] = [], challenge = {}
+): Guard {
+  const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
+    .map(([name, value]) => `, ${name}="${value}"`).join('')
+  return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
+    try {
+      const [, token] = BEARER.exec(authorizationOf(request)) ?? []
+      if (token === undefined) throw new AuthError('invalid_token')
+      const claims = await verify(token)
+      const granted = scopesOf(claims)
+      if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
+      request.token = claims
+    } catch (error) {
+      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
+        reply.header('WWW-Authenticate', `Bearer error="${error.code}"${parameters}`)
+      }
+      throw error
+    }
+  })
+}
+
+/**
+ * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
+ * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
+ */
+function authorizationOf ({ raw, headers }: FastifyRequest): string {
+  // An injected request need not have raw headers.
+  const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
+  const count = names.filter(name => name.toLowerCase() === 'authorization').length
+  return count > 1 ? '' : headers.authorization ?? ''
+}
+
+/**
+ * Redirects a page request to the page for reauthentication, as {@link askAt} does.
+ *
+ * @param how `needsFactor`: whether only a second factor suffices; a user who has none is
+ *   redirected to the page on which they set one up
+ * @throws AuthError `reauthenticate`, with the methods that the user has; `second_factor_missing`
+ */
+async function askToReauthenticate (
+  auth: AuthContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { principal: { userId }, needsFactor }: { principal: Principal, needsFactor: boolean }
+): Promise<never> {
+  const { pages } = auth
+  const kinds = needsFactor ? await factorsOfUser(auth, userId) : null
+  if (kinds?.length === 0) return askAt(auth, request, reply, { to: 'secondFactor', code: 'second_factor_missing' })
+  if (reply.sent || undecided.has(request)) throw new AuthError('reauthenticate')
+  if (!pages.redirect(request, reply, 'reauthenticate', { needsFactor })) {
+    request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
+    throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
+  }
+  return new Promise(() => {})
+}
+
+/** Redirects a page request to the login page, as {@link askAt} does. */
+async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<never> {
+  return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
+}
+
+/**
+ * Redirects a page request to a page where the user continues. The promise never resolves: once a
+ * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
+ * disconnected.
+ *
+ * @throws AuthError with the code for other requests, and without such a page
+ */
+async function askAt (
+  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
+): Promise<never> {
+  const isAnswered = reply.sent || undecided.has(request)
+  // The others say what the user lacks.
+  if (isAnswered || !pages.redirect(request, reply, to, { error: to !== 'login' && code })) throw new AuthError(code)
+  return new Promise(() => {})
+}
+
+function hasClaim (claims: Claims, name: string, value: unknown): boolean {
+  const claim = Object.hasOwn(claims, name) ? claims[name] : undefined
+  if (claim === undefined) return false
+  if (isDeepStrictEqual(claim, value)) return true
+  return Array.isArray(claim) && claim.some(member => isDeepStrictEqual(member, value))
+}

@@ -1,0 +1,135 @@
+import type { FastifyRequest } from 'fastify'
+import type { User } from '../accounts/account.js'
+import { audit } from '../audit.js'
+import type { AuthenticationContext, AuthenticationMethod, Proof } from '../authentication.js'
+import { mergeClaims } from '../claims.js'
+import { AuthError } from '../errors.js'
+import { type ProviderIdentity, callHook } from '../hooks.js'
+import type { ProviderTokens } from '../providers/provider.js'
+import { renewSession, replaceSession } from '../session/lifecycle.js'
+import { chosenLifetime } from '../session/lifetime.js'
+import { type Principal, type SessionRecord, withProof } from '../session/record.js'
+import type { AuthContext } from './context.js'
+import { current, readUser } from './current-user.js'
+import type { UserOfIdentity } from './linking.js'
+import type { Outbox } from './mail-links.js'
+import { type PasswordForm, verifyPassword } from './recent.js'
+
+/** A user who has authenticated by a first factor. */
+export interface AuthenticatedUser extends UserOfIdentity {
+  identity: ProviderIdentity
+  method: AuthenticationMethod
+  /** Null without an external provider. */
+  tokens: ProviderTokens | null
+  /** What a signed ID token says about how they authenticated there; absent without one. */
+  signed?: AuthenticationContext | undefined
+  remember: boolean
+  /** Where notices of what the sign-in writes go; null for none. */
+  outbox: Outbox | null
+  /** What the session keeps of the callback, and for a sign-out at the provider. */
+  kept?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
+  /** Whether the application spares them the second factor. */
+  skipsFactor?: boolean
+}
+
+interface CompletedSignIn extends Omit<AuthenticatedUser, 'method' | 'held'> {
+  /** Writes what waited, and returns the user as they are then; absent for nothing. */
+  write?: () => Promise<User>
+}
+
+/**
+ * Completes the sign-in of a user who has authenticated by all that it needs: asks the application
+ * whether they may sign in, and with which claims, writes what waited for its answer, and writes
+ * the session; a new user stays new until then. One whom the hook refuses is deleted; so is one who
+ * was created for this sign-in when it fails afterwards, because the next attempt would report that
+ * the e-mail is taken.
+ *
+ * @param proofs how they authenticated, in order
+ * @throws what the hook throws; AuthError `unauthenticated` when the hook deleted the user,
+ * `invalid_state` when the user has changed or signed out meanwhile
+ */
+export async function completeSignIn (
+  auth: AuthContext, request: FastifyRequest, authenticated: CompletedSignIn, proofs: readonly Proof[]
+): Promise<Principal> {
+  const { accounts, onSignIn } = auth
+  const { user, isNew, identity, tokens, write } = authenticated
+  const { userId, isNew: created = false } = user
+  const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await step()
+    } catch (error) {
+      // A user whom another request has signed in meanwhile is not new, and stays.
+      if (isDeleted) {
+        await accounts.deleteNewUser(userId).catch((err: unknown) => {
+          request.log.warn({ err, userId }, 'a new user who was not signed in could not be deleted')
+        })
+      }
+      throw error
+    }
+  }
+
+  const asked = principalFor(authenticated)
+  if (onSignIn !== null) {
+    const signIn = { request, principal: asked, identity, tokens, created }
+    await orDelete(created, () => callHook(() => onSignIn(signIn)))
+  }
+  const { generation } = await write?.() ?? user
+  const principal = await orDelete(isNew === 'user', async () => {
+    // Read again, because the hook may have granted claims.
+    const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
+    if (admitted === null) throw new AuthError('unauthenticated')
+    const { cookieEnd, ...kept } = { ...authenticated.kept, ...chosenLifetime(auth.remember, authenticated.remember) }
+    // The generation was read with the credential: a sign-in that a change of the password
+    // overtakes writes a session that has ended.
+    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...kept }
+    const confirm = async (isAdmitted: boolean): Promise<void> => {
+      if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
+      audit('registration', { userId, provider: identity.provider }, request)
+    }
+    await replaceSession(request, record, { cookieEnd, admits: created, confirm })
+    return admitted
+  })
+  const methods = proofs.map(({ method }) => method)
+  const by = methods.includes('application') ? 'application' : 'provider'
+  audit('sign-in', { userId, provider: identity.provider, by, methods }, request)
+  return principal
+}
+
+/** The principal of a user who signs in, before the hook has granted claims. */
+export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user' | 'identity'>): Principal {
+  const { provider, claims } = identity
+  return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
+}
+
+export async function reauthenticateByPassword (
+  auth: AuthContext, form: PasswordForm, password: string
+): Promise<void> {
+  const { user: { userId }, links, record } = await current(auth, form.request)
+  await verifyPassword(form, password, await auth.accounts.credentialOf(userId, links))
+  await prove(form.request, record, 'password')
+}
+
+/** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */
+export async function reauthenticateAs (
+  auth: AuthContext, request: FastifyRequest, { provider, subject }: ProviderIdentity
+): Promise<void> {
+  const { record } = await current(auth, request)
+  const owner = await auth.accounts.findUser({ provider, subject })
+  if (owner?.userId !== record.principal.userId) throw new AuthError('invalid_state')
+  await prove(request, record, 'provider')
+}
+
+/**
+ * Adds a proof to a session, which gets a new id and counts as authenticated now. The generation
+ * stays the one that was read before the proof: if the user's sessions were ended meanwhile, this
+ * one has ended too.
+ *
+ * @see OWASP ASVS 7.5.3
+ */
+export async function prove (
+  request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod
+): Promise<void> {
+  const at = Date.now()
+  await renewSession(request, { ...record, at, methods: withProof(record.methods, { method, at }) })
+  audit('reauthentication', { userId: record.principal.userId, method }, request)
+}

@@ -1,0 +1,280 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Static } from 'typebox'
+import type { AuthContext } from './context.js'
+import { type AuthErrorCode, SENT_TWICE } from '../errors.js'
+import { wantsJson } from './site.js'
+import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from './redirects.js'
+import type { Passwords } from '../local-identity-provider.js'
+import type { Outbox } from './mail-links.js'
+import { type Principal, principalOf } from '../session/record.js'
+import {
+  type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep, pathOf,
+  recordFailure
+} from './act.js'
+import type { LimitName } from './limits.js'
+import type { LinkPage } from './pages/link-page.js'
+import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from '../features/password/forms.js'
+import {
+  FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
+} from './schema.js'
+import { runOnce, wasSentBefore } from './sent-again.js'
+
+/** A route that takes a form, or the same fields as JSON. */
+export interface FormRoute<Fields extends Properties, Required extends readonly string[]>
+  extends Pick<Operation, 'summary' | 'description' | 'user'> {
+  /** Below the prefix. */
+  path: string
+  when?: Act['when']
+  /** The name of the operation in the document; default after the path. */
+  operationId?: string
+  /** Its fields besides `next` and `error_next`: JSON Schemas by name. */
+  fields: Fields
+  required?: Required
+  /** Whether the application may add fields of its own, for `onSignIn`. */
+  allowsExtraFields?: boolean
+  /** The answers to JSON clients by status; default 204. Browsers are redirected. */
+  answers?: Readonly<Record<number, object>>
+  /** Its error codes, besides those that each form has and those of what it says here. */
+  refuses?: readonly AuthErrorCode[]
+  /**
+   * Whether it hashes passwords: while too many wait, it is refused before its body is read. Or the
+   * field with a password that the form may do without: it is refused only with one; `itself` for
+   * an act that refuses it, because it may pass over the password.
+   */
+  hashes?: true | 'current' | 'password' | 'itself'
+  /** Whether a failure is reported as that of a sign-in by password. */
+  isSignInAttempt?: boolean
+  /** The external provider of the sign-in as whose failure one is reported. */
+  signInAt?: string
+  /** Limits that count the request before its body is read; `mail` where mails are sent. */
+  limits?: readonly LimitName[]
+  /** The limit that counts it by what its body has. */
+  bodyLimit?: LimitName | ((request: FastifyRequest, auth: AuthContext) => Promise<void>)
+  /** The page of the link whose token the form sends, which shows the failures with that. */
+  linkPage?: LinkPage
+  /**
+   * What the same request gets after it, in a new session: what the act would answer, and does
+   * nothing of the act; default the user who is signed in, or nothing.
+   */
+  again?: (auth: AuthContext, form: HashingForm<Values<Fields, Required>>) => Promise<FormAnswer>
+  /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
+  needsElapsedTime?: boolean
+}
+
+/** A request with a form. Its outbox is made when an act asks for it. */
+export interface Form<Fields> {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly fields: Fields
+  readonly outbox: Outbox
+}
+
+/** A form that says what it {@link FormRoute.hashes}: any other cannot ask for passwords. */
+export interface HashingForm<Fields> extends Form<Fields> {
+  readonly passwords: Passwords
+}
+
+export interface FormAnswer {
+  /** The status and the body for JSON clients. */
+  readonly status: number
+  readonly body?: unknown
+  /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
+  readonly isLinkUsed?: boolean
+  /** Where browsers are redirected, in place of `next`. */
+  readonly page?: string
+  /** Query parameters of the page that browsers are redirected to. */
+  readonly query?: Readonly<Record<string, string>>
+  /** Answers browsers with a page in place of a redirect. */
+  readonly show?: () => FastifyReply | Promise<FastifyReply>
+}
+
+export const ACCEPTED: FormAnswer = { status: 202 }
+export const LINK_USED: FormAnswer = { status: 204, isLinkUsed: true }
+
+export function signedInAs (principal: Principal, status = 200): FormAnswer {
+  return { status, body: principal }
+}
+
+type Properties = Readonly<Record<string, object>>
+
+type RouteShape = Omit<FormRoute<Properties, readonly string[]>, 'again'>
+
+type Values<Fields extends Properties, Required extends readonly string[]> = Static<{
+  type: 'object'
+  properties: Fields & { next: typeof next, error_next: typeof errorNext }
+  required: Required
+}>
+
+/** What a form does; without an answer, 204. */
+type Run<SomeForm> = (auth: AuthContext, form: SomeForm) => Promise<FormAnswer | void>
+
+export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
+  route: FormRoute<Fields, Required> & { hashes: unknown }, run: Run<HashingForm<Values<Fields, Required>>>
+): Act
+export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
+  route: FormRoute<Fields, Required> & { hashes?: never }, run: Run<Form<Values<Fields, Required>>>
+): Act
+export function form<Fields extends Properties, Required extends readonly string[]> (
+  route: FormRoute<Fields, Required>, run: Run<HashingForm<Values<Fields, Required>>>
+): Act {
+  return { when: route.when, mount: async mounting => mountForm(mounting, route, run) }
+}
+
+async function mountForm<Fields extends Properties, Required extends readonly string[]> (
+  { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>,
+  run: Run<HashingForm<Values<Fields, Required>>>
+): Promise<void> {
+  const { path, required, isSignInAttempt = false, needsElapsedTime = false, again } = route
+  // Loaded with the forms that have one: it is made of pages.
+  const failOnPage = route.linkPage && (await import('./pages/link-page.js')).mountLinkPage(scope, auth, route.linkPage)
+  const needsToken = required?.includes('token') === true
+  const fail = failureOn(auth, failurePages, route.signInAt ?? (isSignInAttempt ? 'local' : undefined))
+
+  const { before, withBody } = checksOf(route, auth)
+
+  scope.post(path, {
+    schema: schemaOf(route),
+    async onRequest (request) { if (!await wasSentBefore(request)) await before(request) },
+    ...(needsElapsedTime && { onResponse: async () => {} }),
+    async errorHandler (error, request, reply) {
+      const isOfLink = needsToken || Object(request.body).token !== undefined
+      return (failOnPage !== undefined && isOfLink ? failOnPage : fail)(error, request, reply)
+    }
+  }, async (request, reply) => {
+    let passwords: Passwords | undefined
+    const form: HashingForm<Values<Fields, Required>> = {
+      request,
+      reply,
+      // The schema has checked them.
+      fields: request.body as Values<Fields, Required>,
+      get outbox () { return auth.mailer?.outbox(request, reply) ?? NO_MAILS },
+      get passwords () {
+        passwords ??= passwordsFor(auth, { request, reply })
+        return passwords
+      }
+    }
+    const answer = await runOnce(auth, request, {
+      async run () {
+        await withBody(request)
+        return await run(auth, form) ?? DONE
+      },
+      again: next => again?.(auth, form) ?? answerAgain(auth, route, { request, next })
+    }, () => before(request))
+    return send(auth, request, reply, answer)
+  })
+}
+
+/** Returns what answers failures: on the page of the plugin that the form is on, if on one. */
+function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
+  const { pages } = auth
+  return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const { next, error_next: errorNext }: { next?: unknown, error_next?: unknown } = Object(request.body)
+    const page = pages.forError(request, errorNext)
+    const url = page !== null && isOwnPath(page) && !wantsJson(request) ? new URL(page, ANY_ORIGIN) : null
+    const ownPage = url === null ? undefined : failurePages.get(url.pathname)
+    const step = await nextAuthenticationStep(auth, request, error, {
+      next: pages.asked(request, next), needing: pages.ofStart(request, errorNext)
+    })
+    if (ownPage !== undefined && error.code === 'unauthenticated') {
+      // The page again, behind the sign-in.
+      const word = error.message === SENT_TWICE ? 'sent_twice' : error.code
+      return answerFailure(request, reply, error, { page: pages.loginWith(request, page) ?? page, word, signInAt })
+    }
+    if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
+      return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
+    }
+    // A page of the application that the form names shows that it lacks a recent sign-in.
+    const isShown = error.code === 'reauthenticate' && ownPage === undefined && pages.asked(request, errorNext) !== null
+    return answerFailure(request, reply, error, {
+      page, step: step !== null && isShown ? { ...step, page: null } : step, signInAt
+    })
+  }
+}
+
+/** Returns the usual answer of an act whose request is sent again. */
+function answerAgain (
+  { pages }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
+  { request, next }: { request: FastifyRequest, next: string | null }
+): FormAnswer {
+  const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)
+  if (status === 204 && linkPage !== undefined) return LINK_USED
+  const body = status > 201 ? undefined : principalOf(request)
+  return { status, body, page: pages.afterSuccess(request, Object(request.body).next ?? next) }
+}
+
+async function send (
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
+): Promise<FastifyReply> {
+  if (wantsJson(request)) return reply.code(status).send(body)
+  const { pages } = auth
+  const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
+  const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+  keepNotice(auth, request, reply, { target, word })
+  // The page of a code has its own `next`.
+  if (status === 202 && page === undefined) keepNextOfMail(auth, request, reply, target)
+  if (isLinkUsed || status === 201) forgetNextOfMail(auth, request, reply)
+  if (show !== undefined) return show()
+  const url = Object.entries(query).reduce((page, [name, value]) => withParameter(page, name, value), target)
+  const path = isOwnPath(url) ? pathnameOf(url) : null
+  const provider = auth.providers.find(({ name }) => path === pathOf(auth, `${name}/login`))
+  if (provider !== undefined) {
+    return (await import('./pages/lead-to.js')).leadToProvider(auth, reply, provider.name, url)
+  }
+  // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
+  return reply.redirect(url, 303)
+}
+
+/** What refuses a form: before its body is read, and by what its body has. */
+function checksOf (
+  { hashes, limits = [], bodyLimit }: RouteShape, auth: AuthContext
+): Record<'before' | 'withBody', (request: FastifyRequest) => Promise<void>> {
+  const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
+  const field = hashes === 'current' || hashes === 'password' ? hashes : null
+  const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
+  return {
+    async before (request) {
+      if (hashes === true) await refuseWhenBusy(request)
+      for (const count of counts) await count(request)
+    },
+    async withBody (request) {
+      const isHashed = field !== null && filledIn(Object(request.body)[field]) !== undefined
+      if (isHashed) refusePasswordWhenBusy(request)
+      await count?.(request, auth)
+    }
+  }
+}
+
+function schemaOf ({
+  path, operationId = operationIdOf(path), summary, description, user, fields, required, allowsExtraFields = false,
+  answers = { 204: done }, refuses = [], hashes, limits, bodyLimit
+}: RouteShape): object {
+  const isLimited = hashes !== undefined || limits !== undefined || bodyLimit !== undefined
+  return {
+    ...operation({
+      summary,
+      description,
+      operationId,
+      user,
+      answers: { ...answers, 303: redirect },
+      refuses: [
+        'invalid_request', ...refuses, ...user === 'signed-in' ? ['unauthenticated'] as const : [], 'cross_origin',
+        ...isLimited ? ['rate_limited', 'busy'] as const : [], 'unavailable'
+      ]
+    }),
+    consumes: FORM_OR_JSON,
+    body: {
+      type: 'object',
+      ...(required !== undefined && { required }),
+      properties: { ...fields, next, error_next: errorNext },
+      ...(allowsExtraFields && ownFields)
+    }
+  }
+}
+
+const DONE: FormAnswer = { status: 204 }
+
+/** For an application that sends no mails. */
+const NO_MAILS: Outbox = {
+  refuseWhenFull () {}, delayOf: async () => Infinity, link () {}, code () {}, sendTo () {}, notice () {}, skip () {}
+}

@@ -1,0 +1,36 @@
+/**
+ * Leads browsers to another origin after a form. It is loaded when a form does, because it is made
+ * of pages.
+ */
+import type { FastifyReply } from 'fastify'
+import type { AuthContext } from '../context.js'
+import { type Content, type Texts, button, filled, html } from './elements.js'
+import { PageLayout } from './layout.js'
+import { providerLabel } from './parts.js'
+
+/** Returns how pages look: plain without an option that needs them at the start. */
+export function layoutOf ({ layout, site }: Pick<AuthContext, 'layout' | 'site'>): PageLayout {
+  return layout ?? new PageLayout().of(site)
+}
+
+/**
+ * Answers a form with a page that opens a URL, with and without scripts. Not with a redirect:
+ * Chromium and WebKit apply the `form-action` of the page with the form to each redirect that
+ * follows, and @fastify/helmet sets it to 'self'. Not with a header: proxies refuse one of this
+ * length.
+ */
+export function leadTo (
+  auth: AuthContext, reply: FastifyReply, url: string, wordsIn: (texts: Texts) => { title: string, text?: Content }
+): FastifyReply {
+  const layout = layoutOf(auth)
+  const texts = layout.textsFor(reply.request)
+  const { title, text } = wordsIn(texts)
+  const content = [text !== undefined && html`<p>${text}</p>`, button(url, texts.common.continue, 'primary')]
+  return layout.send(reply, { title, refresh: url, content })
+}
+
+export function leadToProvider (auth: AuthContext, reply: FastifyReply, provider: string, url: string): FastifyReply {
+  return leadTo(auth, reply, url, ({ signIn }) => ({
+    title: filled(signIn.withProvider, { provider: providerLabel(auth, provider) })
+  }))
+}

@@ -1,0 +1,128 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type AuthContext, needed } from '../context.js'
+import type { AuthError } from '../../errors.js'
+import { ANY_ORIGIN, withQuery } from '../redirects.js'
+import { failureOf, messagesOf, sentenceOf } from './failure.js'
+import { type Html, type Texts, type WayOn, links } from './elements.js'
+import type { Page, PageMessages } from './layout.js'
+import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
+import { operation, operationIdOf, redirect } from '../schema.js'
+
+export interface View {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly texts: Texts
+  /** The page after a success, as it was asked for; null for none. */
+  readonly next: string | null
+  /** Whether only a second factor suffices, where the user authenticates again. */
+  readonly needsFactor: boolean
+  /** Whether the user says that they have lost all their passkeys. */
+  readonly isLost: boolean
+  /** The name of what is shown open, such as a row with a form that failed; null for nothing. */
+  readonly opened: string | null
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
+  /** Why the form failed; null for a page that was asked for. */
+  readonly failure: AuthError | null
+}
+
+/** What each form of a page sends besides its fields. */
+export interface Targets {
+  /** The page after a success; null for the root of the application. */
+  readonly next: string | null
+  /** The page of the form, which shows its errors. */
+  readonly error_next: string
+  /** Others, such as `done`: the word of what the page after a success says. */
+  readonly [field: string]: string | null
+}
+
+/** Makes a page; null once the request was answered otherwise. */
+type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
+
+/** @param route `path`: below the prefix; its last part names the page in the document */
+export function page ({ path, when }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
+  return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
+}
+
+function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageOf: PageOf): void {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const layout = needed(auth.layout, 'pages')
+  const show = async (
+    asked: Pick<View, 'request' | 'reply' | 'typed' | 'failure'>,
+    query: URLSearchParams,
+    messagesIn: (texts: Texts) => PageMessages
+  ): Promise<FastifyReply> => {
+    const texts = layout.textsFor(asked.request)
+    const is = (name: string): boolean => query.get(name) === 'true'
+    const page = await pageOf(auth, {
+      ...asked,
+      texts,
+      next: query.get('next'),
+      opened: query.get('open'),
+      needsFactor: is('second_factor'),
+      isLost: is('lost')
+    })
+    return page === null ? asked.reply : layout.send(asked.reply, page, messagesIn(texts))
+  }
+
+  scope.get(path, {
+    schema: operation({
+      summary: `The page ${name}`,
+      operationId: operationIdOf(`${name}-page`),
+      user: 'signed-in-or-not',
+      answers: { 200: { type: 'string', description: 'A page in HTML' }, 302: redirect },
+      refuses: ['unavailable']
+    }),
+    onRequest: auth.redirectToBaseUrl,
+    // A redirect to a page would lead to this one, again and again.
+    async errorHandler (error, request, reply) {
+      const texts = layout.textsFor(request)
+      const refusal = recordFailure(request, reply, error)
+      const page = { title: failureOf(texts, refusal), content: waysOn(auth, request, texts) }
+      return layout.send(reply.code(refusal.statusCode), page)
+    }
+  }, async (request, reply) => {
+    const query = new URL(request.url, ANY_ORIGIN).searchParams
+    const error = query.get('error')
+    return show({ request, reply, typed: {}, failure: null }, query, texts => ({
+      failure: error === null ? null : sentenceOf(texts, knownHere(auth, error)),
+      notice: takeNotice(auth, request, reply)
+    }))
+  })
+
+  failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
+    const typed = Object(request.body)
+    return show({ request, reply, typed, failure }, query, texts => {
+      reply.code(failure.statusCode)
+      const isAskedAgain = failure.code === 'invalid_state' && typed.response !== undefined && typed.again === undefined
+      return { ...messagesOf(texts, failure), isAskedAgain }
+    })
+  })
+}
+
+/** Returns the sentence for a code that a redirect has brought, of which more is known here. */
+function knownHere ({ pages: { application } }: AuthContext, code: string): string {
+  if (code === 'unauthenticated') return 'signed_out'
+  // The user may have come by the very provider that the account has, as another user there.
+  return code === 'account_exists' && application.forgotPassword !== null ? 'account_exists_forgot' : code
+}
+
+/** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */
+export function waysOn (
+  { pages, site }: AuthContext, request: FastifyRequest, { common, signIn }: Texts, ...first: WayOn[]
+): Html {
+  const login: WayOn = [request.principal === null && pages.login(request), signIn.title]
+  return links(...first, login, [site.publicPath('/'), common.home])
+}
+
+/** Where forms of a page lead: after a success to `next`, after a failure to the page itself. */
+export function targetsOf (
+  auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
+): Targets {
+  return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
+}
+
+export function redirected (reply: FastifyReply, path: string): null {
+  reply.redirect(path, 302)
+  return null
+}

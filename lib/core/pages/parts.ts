@@ -1,0 +1,98 @@
+import type { FastifyRequest } from 'fastify'
+import type { UnprovenMethods } from '../../accounts/sign-in.js'
+import type { Principal } from '../../session/record.js'
+import { pathOf } from '../act.js'
+import type { AuthContext } from '../context.js'
+import { withQuery } from '../redirects.js'
+import { type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html } from './elements.js'
+
+/** Names that the first letter in upper case does not make. */
+const LABELS: ReadonlyMap<string, string> = new Map([
+  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
+])
+
+/** Returns how users call a provider, which this process need not have. */
+export function providerLabel ({ providers }: Pick<AuthContext, 'providers'>, name: string): string {
+  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  return providers.find(provider => provider.name === name)?.label ?? LABELS.get(name) ?? words.join(' ')
+}
+
+/** The path of a page of the plugin, with the page after a success. */
+export function pathOfPage (
+  auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
+  next: string | null = null
+): string {
+  return withQuery(pathOf(auth, `pages/${name}`), { next })
+}
+
+/** The page on which users sign in: the application's, if it has one. */
+export function signInPath (auth: AuthContext, request: FastifyRequest, next: string | null = null): string {
+  return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
+}
+
+/** Makes the links that start a sign-in at a provider; `text` names it in braces. */
+export function providerLinks (
+  auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
+): Html[] {
+  return names.map(name =>
+    button(
+      withQuery(pathOf(auth, `${name}/login`), query),
+      filled(text, { provider: providerLabel(auth, name) }),
+      'quiet',
+      iconOf(auth, name)
+    ))
+}
+
+/**
+ * Makes the buttons that begin a linking or a reauthentication at a provider, which a link must
+ * not: a redirect would do the same without the user.
+ */
+export function providerButtons (
+  auth: AuthContext, text: string, names: readonly string[], hidden: Readonly<Record<string, string | null>>
+): Html[] {
+  return names.map(name =>
+    action(
+      pathOf(auth, `${name}/login`),
+      hidden,
+      filled(text, { provider: providerLabel(auth, name) }),
+      { look: 'quiet', icon: iconOf(auth, name) }
+    ))
+}
+
+export function hasIcons ({ providers }: AuthContext): boolean {
+  return providers.some(({ icon }) => icon !== undefined)
+}
+
+function iconOf ({ providers }: AuthContext, name: string): string | undefined {
+  return providers.find(provider => provider.name === name)?.icon
+}
+
+export function nameOf ({ userId, claims: { name, email } }: Principal): string {
+  return name ?? email ?? userId
+}
+
+/**
+ * Lists what an account has from before its address was proven, to keep or to remove by buttons;
+ * nothing where there is nothing. No text is one that the account's maker chose.
+ */
+export function existingParts (
+  auth: AuthContext, { language, common, factors, links }: Texts, unproven: UnprovenMethods | null
+): Pick<PageForm, 'choice'> & { list: Content } {
+  if (!unproven?.keep) return { list: null }
+  const { app: totp, recoveryTitle: recovery, passkey } = factors
+  const labels = { password: common.password, totp, recovery, passkey }
+  const items = unproven.methods.map(({ kind, provider, createdAt }) => {
+    const date = createdAt && filled(factors.added, { date: dateIn(language, createdAt) })
+    return html`<li><span>${kind === 'provider' ? providerLabel(auth, String(provider)) : labels[kind]} <small>${
+      date}</small></span></li>`
+  })
+  return {
+    list: [html`<p>${links.existingText}</p>`, html`<ul>${items}</ul>`],
+    choice: { name: 'existing', value: unproven.keep, other: 'remove', otherSubmit: links.existingRemove }
+  }
+}
+
+/** What the user typed into a text field of the form that failed. */
+export function textIn (value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,166 @@
+import { isUtf8 } from 'node:buffer'
+import { parse } from 'node:querystring'
+import formbody from '@fastify/formbody'
+import { Ajv } from 'ajv'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AuthContext } from './context.js'
+import { AuthError, SHOWN_TO_ANOTHER, invalidRequest } from '../errors.js'
+import { type Site, corsWarning, shownTo } from './site.js'
+import { isWithoutSession, warnOfPlainHttp } from '../session/cookies.js'
+import { principalOf } from '../session/record.js'
+import { answerFailure, failureBody } from './act.js'
+import { undocumented } from './schema.js'
+
+/**
+ * Of every response: it may have the user's data, or redirect away from a URL with a code. A proxy
+ * that rewrites addresses in pages would change forms and links.
+ */
+const HEADERS = {
+  'Cache-Control': 'no-store, no-transform',
+  'X-Content-Type-Options': 'nosniff'
+}
+
+/** Fastify's own validator coerces `true` to "true" and ["a"] to "a". */
+const AJV = new Ajv({
+  strict: false,
+  coerceTypes: false,
+  useDefaults: false,
+  removeAdditional: false,
+  validateFormats: false,
+  meta: false,
+  validateSchema: false,
+  // It takes longer than the rest of compiling.
+  code: { optimize: false }
+})
+
+/** By their text: ajv compiles each object once, and several applications may have the same. */
+const schemas = new Map<string, object>()
+
+/**
+ * Sets up the encapsulated context of the routes: parsers, validation, headers, log and errors. The
+ * settings of the application do not weaken them, and they do not affect the application.
+ *
+ * @returns what compiles the schemas of routes mounted afterwards, for after the start
+ */
+export async function setUpScope (
+  scope: FastifyInstance, { pages, site }: AuthContext
+): Promise<ReadonlyArray<() => unknown>> {
+  await setUpParsers(scope)
+  keepQueriesOutOfLog(scope)
+
+  const compilations: Array<() => unknown> = []
+  scope.setValidatorCompiler(({ schema: given }) => {
+    const text = JSON.stringify(given)
+    const schema = schemas.get(text) ?? given
+    schemas.set(text, schema)
+    compilations.push(() => AJV.compile(schema))
+    return data => {
+      const validate = AJV.compile(schema)
+      validate(data)
+      return validate.errors ? { error: validate.errors } : true
+    }
+  })
+  // Errors too: no error handler is called when the session cannot be saved during `onSend`.
+  scope.setSerializerCompiler(() => data => JSON.stringify(data instanceof Error ? failureBody(data) : data))
+
+  // In both hooks: the session can fail before the first hook of the routes and after the last.
+  const headers = { ...HEADERS, 'Referrer-Policy': site.referrerPolicy }
+  const warnOfCors = corsWarning(site)
+  scope.addHook('onSend', async (request, reply) => {
+    reply.headers(headers)
+    warnOfCors(request, reply)
+  })
+  scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
+  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
+    page: pages.forError(request, Object(request.body).error_next)
+  }))
+  return compilations
+}
+
+export function checkRequests (scope: FastifyInstance, site: Site): void {
+  scope.addHook('onRequest', async request => {
+    if (isWithoutSession(request)) return
+    site.refuseCrossOrigin(request)
+    // @fastify/session gives none to another spelling of the path of its cookie.
+    if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
+    warnOfPlainHttp(request)
+  })
+  // A request without a body has no fields, so that the schema names the missing ones.
+  scope.addHook('preValidation', async request => { refuseFormOfAnother(request, request.body ??= {}) })
+}
+
+/** Refuses the form of a page that was shown to another user than the present one. */
+function refuseFormOfAnother (request: FastifyRequest, body: object): void {
+  const { shown_to: shown, token, next, error_next: errorNext }: Record<string, unknown> = { ...body }
+  const present = principalOf(request)
+  if (shown === undefined || present === null || shown === shownTo(present.userId)) return
+  // The page is shown anew without what was typed.
+  request.body = { token, next, error_next: errorNext }
+  throw new AuthError('invalid_state', { message: SHOWN_TO_ANOTHER })
+}
+
+/** Answers paths and methods under the prefix that no route has with 404 and a JSON body. */
+export function mountNotFound (scope: FastifyInstance): void {
+  const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    return answerFailure(request, reply, new AuthError('not_found'), { page: null })
+  }
+  // A route precedes a wildcard of the application; in onRequest, because no body is parsed then.
+  scope.route({
+    method: scope.supportedMethods.filter(method => !scope.hasRoute({ method, url: `${scope.prefix}/*` })),
+    url: '/*',
+    schema: undocumented,
+    onRequest: notFound,
+    handler: notFound
+  })
+  // Methods that the router does not know, and the prefix itself.
+  scope.setNotFoundHandler(notFound)
+}
+
+/**
+ * Logs requests without their query: that of a callback is a credential. In every spelling, because
+ * the logged path ends at the first character that the path of a route cannot have.
+ */
+function keepQueriesOutOfLog (scope: FastifyInstance): void {
+  const req = (request: FastifyRequest): object => ({
+    method: request.method,
+    url: /^[\w.~:/-]*/.exec(request.url)?.[0],
+    host: request.host,
+    remoteAddress: request.ip,
+    remotePort: request.socket.remotePort
+  })
+  const { childLoggerFactory } = scope
+  scope.setChildLoggerFactory(function (logger, bindings, options, rawRequest) {
+    const serializers = Object.assign(Object.create(options.serializers ?? null), { req })
+    return childLoggerFactory.call(this, logger, bindings, { ...options, serializers }, rawRequest)
+  })
+}
+
+/** Parses JSON and forms in UTF-8. Any other content type is answered 415. */
+async function setUpParsers (scope: FastifyInstance): Promise<void> {
+  scope.removeAllContentTypeParsers()
+  const parseJson = scope.getDefaultJsonParser('error', 'error')
+  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body: Buffer, done) => {
+    if (!isUtf8(body)) done(notUtf8())
+    // Some clients send the content type with an empty body too.
+    else if (body.length === 0) done(null)
+    else parseJson(request, body.toString(), done)
+  })
+  await scope.register(formbody, { parser: parseForm })
+  scope.addHook('preValidation', async ({ body }) => { if (body === NOT_UTF8) throw notUtf8() })
+}
+
+/** A form that is not UTF-8: an error of the parser would end the process (Fastify 5.8). */
+const NOT_UTF8 = Object.freeze({})
+
+/** Escapes of bytes outside ASCII: in UTF-8 a run of them is one or more whole characters. */
+const ESCAPED_BYTES = /(?:%[89a-f][0-9a-f])+/gi
+
+/** Parses a form. Bytes that are not UTF-8 are U+FFFD already; escapes are checked before. */
+function parseForm (text: string): Record<string, unknown> {
+  const escapes = (text.match(ESCAPED_BYTES) ?? []).join('%20').replaceAll('%', '')
+  return text.includes('\ufffd') || !isUtf8(Buffer.from(escapes, 'hex')) ? NOT_UTF8 : parse(text)
+}
+
+function notUtf8 (): AuthError {
+  return invalidRequest('The body is not UTF-8.')
+}

@@ -1,0 +1,72 @@
+import type { FastifyRequest } from 'fastify'
+import { amrOf, secondFactorAt } from '../../authentication.js'
+import { isUserId } from '../../base/values.js'
+import { type AuthContext, needed } from '../context.js'
+import { AuthError } from '../../errors.js'
+import type { TokenClaims, TokenUse } from './token-claims.js'
+import { withoutReservedClaims } from './token-issuer.js'
+import { currentRecord } from '../current-user.js'
+
+/** The claim with the generation of the session: the token ends with it, whatever clocks say. */
+const GENERATION = 'svc_generation'
+
+/** The claim of a token with the time of the last second factor; `auth_time` counts any factor. */
+const FACTOR_TIME = 'svc_factor_time'
+
+/** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
+export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }): number | null {
+  const { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime } = token
+  const isMultiFactor = Array.isArray(amr) && amr.includes('mfa')
+  const time = how.secondFactor ? isMultiFactor ? factorTime : null : authTime
+  return typeof time === 'number' ? time : null
+}
+
+/**
+ * Issues a token for the signed-in user, with the claims that the store has now and, as
+ * `auth_time`, when the user last authenticated.
+ *
+ * @throws AuthError `unauthenticated` for an anonymous session and for one that a refresh would end
+ */
+export async function issueToken (auth: AuthContext, request: FastifyRequest): Promise<string> {
+  const { principal: { userId, claims }, generation, at, methods } = await currentRecord(auth, request)
+  // The provider or the application may have given claims of these names.
+  const { amr: _amr, [FACTOR_TIME]: _factorTime, ...others } = withoutReservedClaims(claims)
+  const amr = amrOf(methods)
+  const factorAt = secondFactorAt(methods)
+  return needed(auth.local, 'local').issueIdToken(userId, {
+    ...others,
+    auth_time: Math.floor(at / 1000),
+    ...(amr.length > 0 && { amr }),
+    ...(factorAt !== null && { [FACTOR_TIME]: Math.floor(factorAt / 1000) }),
+    [GENERATION]: generation
+  })
+}
+
+/** Verifies a token of this use; without the option `local` none is valid. */
+export async function verifyTokenFor (
+  { local }: Pick<AuthContext, 'local'>, token: string, use: TokenUse = {}
+): Promise<TokenClaims> {
+  if (local === null) throw new AuthError('invalid_token')
+  return local.verifyIdToken(token, use)
+}
+
+/**
+ * Verifies a token without a purpose or audience. Refuses it when its user was deleted, or their
+ * sessions were ended since it was issued. A subject that is not a user id, such as the name of a
+ * program, is not looked up.
+ */
+export async function verifyToken (
+  { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
+): Promise<TokenClaims> {
+  const claims = await verifyTokenFor({ local }, token)
+  const { sub, iat, [GENERATION]: generation } = claims
+  if (!isUserId(sub)) return claims
+  const status = await accounts.status(sub)
+  if (status === null) throw new AuthError('invalid_token')
+  // A token of another library need not say when it was issued.
+  const isOver = typeof generation === 'number'
+    ? generation !== status.generation
+    : (iat ?? 0) <= status.signedOutAt
+  if (isOver) throw new AuthError('invalid_token')
+  return claims
+}

@@ -1,0 +1,316 @@
+import { type Account, type AccountLink, type Factor, endsSessions } from '../../accounts/account.js'
+import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
+import { KeyedMutex, TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
+import {
+  type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or, providerLinks, sql,
+  users
+} from '../../drizzle/postgres.js'
+import { AuthError } from '../../errors.js'
+import { accountReads, excluded, given } from '../sql-rows.js'
+import {
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
+} from '../apply-rule.js'
+import type { PostgresDrizzle } from '../sql-target.js'
+import {
+  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, byCodePoints, isBlocked, isUser, json
+} from './database.js'
+import { type PostgresRevocations, recordedRevocation } from './revocations.js'
+import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+
+/** Where the user's row is, and by which transaction it was written. */
+const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
+
+const USER_COLUMNS = {
+  email: sql`${given('email')}`,
+  name: sql`${given('name')}`,
+  claims: json('claims'),
+  extras: json('extras')
+}
+
+/** So often a change is tried when another user has what its rule takes for free. */
+const MAX_COLLISIONS = 5
+
+/**
+ * A new account is one statement; a change is one that loads and one that writes if the rows are as
+ * they were loaded. Each is atomic on every driver.
+ *
+ * What writes locks the user's row first: concurrent changes wait instead of deadlocking. Every
+ * change writes that row, so that its version tells of links, password and factors too.
+ *
+ * @param withFactors with the table of factors, which is made with those of sessions
+ */
+export function postgresAccounts (
+  database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
+): StoredAccounts {
+  const reads = accountReads(database, withFactors, {
+    userId: USER_ID,
+    byCodePoints,
+    isBetween: (text, first, end) => sql`(${text} ~>=~ ${first} and ${text} ~<~ ${end})`,
+    note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
+    createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
+    isBlocked
+  })
+  return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
+}
+
+function insert (database: PostgresDatabase, withFactors: PostgresDatabase): StoredAccounts['insert'] {
+  const add = addition(database, withFactors)
+
+  return account => add(account, async statement => {
+    try {
+      await statement
+      return true
+    } catch (error) {
+      if (isUniqueViolation(error) || isFactorTaken(error)) return false
+      throw error
+    }
+  })
+}
+
+function change (
+  database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations
+): StoredAccounts['change'] {
+  const load = loading(database, withFactors)
+  const write = writing(database, withFactors, revocations)
+  const mutex = new KeyedMutex()
+
+  return async (find, keys, rule) => {
+    const deadline = Date.now() + TIMEOUT_MS
+    const changeOne = async () => {
+      for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
+        const loaded = await load(find, keys, deadline)
+        const { result, change } = applyRule(rule, { find, keys }, loaded.map(({ account }) => account))
+        if (change === null) return result
+        const version = loaded.find(({ account }) => account === change.before)?.version
+        const written = await write(change, version, deadline)
+        if (written === 'done') return result
+        if (written === 'collided') collisions++
+      }
+      throw new AuthError('unavailable', { cause: new Error('other changes of the account came first all the time') })
+    }
+    // Those of one process do not compete with each other.
+    return 'userId' in find ? mutex.run(find.userId, changeOne) : changeOne()
+  }
+}
+
+function loading (database: PostgresDatabase, withFactors: PostgresDatabase) {
+  // With nulls for what is not asked, the server would plan one statement for all anew each time.
+  const accounts = (database: PostgresDatabase, ofFactors: SQL): Prepared<LoadedRow> => {
+    const statementFor = lazilyBy((asked: ReadonlyArray<typeof ASKED[number]>) =>
+      database.prepared(db => accountsBy(db, asked, ofFactors), LOADED_COLUMNS, 'reads'))
+    return (values, deadline) => statementFor(ASKED.filter(name => values[name] !== null))(values, deadline)
+  }
+  const plain = accounts(database, sql`'[]'`)
+  const whole = accounts(withFactors, FACTORS_OF_USER)
+
+  return async (find: AccountQuery, keys: UniqueKeys, deadline: number) => {
+    const values = valuesOf(find, keys)
+    const seen = withFactors.isMade ? null : await plain(values, deadline)
+    const hasAll = seen?.every(({ extras }) => extras.factors === undefined) === true
+    const rows = hasAll ? seen : await whole(values, deadline)
+    return rows.map(({ version, ...account }) => ({ account, version }))
+  }
+}
+
+const ASKED = ['userId', 'email', 'provider', 'otherProvider'] as const
+
+const LOADED_COLUMNS = {
+  ...getTableColumns(users),
+  links: { mapFromDriverValue: listIn<AccountLink> },
+  factors: { mapFromDriverValue: listIn<Factor> },
+  passwordHash: credentials.pwHash,
+  version: TEXT
+}
+
+/** Another version of the user's row means that the account was written since. */
+type LoadedRow = Account & { version: string }
+
+function accountsBy (db: PostgresDrizzle, asked: ReadonlyArray<typeof ASKED[number]>, ofFactors: SQL) {
+  const own = alias(providerLinks, 'own_links')
+  const link = sql`jsonb_build_object('provider', ${own.provider}, 'subject', ${own.subject}, 'claims', ${own.claims})`
+  const links = sql`(select coalesce(jsonb_agg(${link} order by ${byCodePoints(own.provider)}), '[]')
+    from ${providerLinks} own_links where ${own.userId} = ${users.userId})`
+  const owner = (provider: string, subject: string) => db.select({ userId: providerLinks.userId }).from(providerLinks)
+    .where(and(eq(providerLinks.provider, given(provider)), eq(providerLinks.subject, given(subject))))
+  const conditions = {
+    userId: isUser,
+    email: eq(users.email, given('email')),
+    provider: eq(users.userId, owner('provider', 'subject')),
+    otherProvider: eq(users.userId, owner('otherProvider', 'otherSubject'))
+  }
+  return db
+    .select({
+      ...LOADED_COLUMNS,
+      links: links.mapWith(listIn<AccountLink>),
+      factors: ofFactors.mapWith(listIn<Factor>),
+      version: VERSION
+    })
+    .from(users)
+    .leftJoin(credentials, eq(credentials.userId, users.userId))
+    .where(or(...asked.map(name => conditions[name])))
+}
+
+/** Few users have factors: the server looks for those of no other user. */
+const FACTORS_OF_USER = sql`case when ${users.extras} -> 'factors' is null then '[]' else (
+  select coalesce(jsonb_agg(jsonb_build_object(
+    'id', ${factors.factorId}, 'kind', ${factors.kind}, 'name', ${factors.name}, 'secret', ${factors.secret},
+    'data', ${factors.data}, 'counter', ${factors.counter}, 'createdAt', ${factors.createdAt},
+    'usedAt', ${factors.usedAt}
+  ) order by ${factors.createdAt}, ${byCodePoints(factors.factorId)}), '[]')
+  from ${factors} where ${factors.userId} = ${users.userId}) end`
+
+function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
+  const added = (db: PostgresDrizzle, { hasFactors }: { hasFactors: boolean }) => {
+    const user = db.$with('new_user').as(db.insert(users)
+      .values({ userId: given('userId'), ...USER_COLUMNS })
+      .returning({ userId: users.userId }))
+    const links = db.$with('new_links').as(db.insert(providerLinks).select(linksFor(sql`${user}`)))
+    const password = db.$with('new_password').as(db.insert(credentials).select(passwordFor(sql`${user}`)))
+    const more = hasFactors ? [writtenFactors(db, sql`${user}`)] : []
+    return db.with(user, links, password, ...more).select().from(user)
+  }
+  const plain = lazily(() => added(database.db, { hasFactors: false }).prepare(UNNAMED))
+  const whole = lazily(() => added(database.db, { hasFactors: true }).prepare(UNNAMED))
+
+  return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, how: RunOptions = {}) => {
+    const hasFactors = Number(account?.factors.length) > 0
+    const statement = hasFactors ? whole : plain
+    return (hasFactors ? withFactors : database).run(() => outcome(statement().execute({ ...account })), how)
+  }
+}
+
+type Written = 'done' | 'serialization-failure' | 'collided'
+
+function writing (database: PostgresDatabase, withFactors: PostgresDatabase, revocations: PostgresRevocations) {
+  const add = addition(database, withFactors)
+  const statements = lazily(() => changeStatements(database.db))
+
+  return async ({ before, after }: AccountChange, version: string | undefined, deadline: number): Promise<Written> => {
+    const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
+      try {
+        return (await statement).length > 0 ? 'done' : 'serialization-failure'
+      } catch (error) {
+        if (isUniqueViolation(error)) return 'collided'
+        throw error
+      }
+    }
+    const how = { deadline, failure: after === null ? failureOfDeletion : failureOfChange }
+    // Then it is a new account: what is neither there before nor afterwards is no change.
+    if (before === null || version === undefined) return add(after, outcome, how)
+    const { removed, written } = linkChanges(before, after ?? before)
+    const ofFactors = factorChanges(before, after ?? before)
+    const values = {
+      ...(after ?? before),
+      links: written,
+      removed,
+      factors: ofFactors.written,
+      removedFactors: ofFactors.removed,
+      version
+    }
+    const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
+    const { plain, whole, saveUser, remove } = statements()
+    const { save, end } = changesFactors ? whole() : plain
+    if (!endsSessions(before, after)) {
+      const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
+      const statement = isOfUserAlone && !changesFactors ? saveUser : save
+      return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), how)
+    }
+    const statement = after === null ? remove : end
+    return revocations.run(revocation =>
+      withFactors.run(() => outcome(statement.execute({ ...values, ...revocation })), how))
+  }
+}
+
+function failureOfChange (error: unknown): AuthError {
+  return isFactorTaken(error) ? factorExists() : storeFailure(error)
+}
+
+function failureOfDeletion (error: unknown): AuthError {
+  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: causeOf(error) }) : storeFailure(error)
+}
+
+function changeStatements (db: PostgresDrizzle) {
+  const isAsLoaded = and(isUser, eq(VERSION, given('version')))
+  const owner = db.$with('owner').as(db.select({ userId: users.userId }).from(users)
+    .where(isAsLoaded)
+    .for('no key update'))
+  const ids = sql`(select user_id from ${owner})`
+
+  const unlinked = db.$with('unlinked').as(db.delete(providerLinks).where(and(
+    inArray(providerLinks.userId, ids),
+    inArray(providerLinks.provider, sql`(select jsonb_array_elements_text(${json('removed')}))`)
+  )))
+  const linked = db.$with('linked').as(db.insert(providerLinks).select(linksFor(sql`${owner}`))
+    .onConflictDoUpdate({
+      target: [providerLinks.userId, providerLinks.provider],
+      set: excluded({ subject: providerLinks.subject, claims: providerLinks.claims })
+    }))
+  const forgotten = db.$with('forgotten').as(db.delete(credentials)
+    .where(and(inArray(credentials.userId, ids), sql`${PASSWORD_HASH} is null`)))
+  const password = db.$with('password').as(db.insert(credentials).select(passwordFor(sql`${owner}`))
+    .onConflictDoUpdate({ target: credentials.userId, set: { pwHash: sql`excluded.pw_hash` } }))
+  const changed = db.$with('changed').as(db.update(users)
+    .set(USER_COLUMNS)
+    .where(inArray(users.userId, ids))
+    .returning({ userId: users.userId }))
+  const parts = [owner, unlinked, linked, forgotten, password, changed] as const
+  const saving = (...more: WithSubquery[]) => ({
+    save: db.with(...parts, ...more).select().from(changed).prepare(UNNAMED),
+    end: db.with(...parts, ...more, recordedRevocation(db, sql`${changed}`)).select().from(changed).prepare(UNNAMED)
+  })
+  const plain = saving()
+  const whole = lazily(() => saving(
+    db.$with('removed_factors').as(db.delete(factors).where(and(
+      inArray(factors.userId, ids),
+      inArray(factors.factorId, sql`(select jsonb_array_elements_text(${json('removedFactors')}))`)
+    ))),
+    writtenFactors(db, sql`${owner}`)
+  ))
+
+  // What changes the user's row alone needs no parts, which the server would plan anew each time.
+  // For a row that another statement has written meanwhile the condition is asked again, and fails.
+  const saveUser = db.update(users).set(USER_COLUMNS).where(isAsLoaded).returning({ userId: users.userId })
+    .prepare(UNNAMED)
+
+  const deleted = db.$with('deleted').as(db.delete(users).where(inArray(users.userId, ids))
+    .returning({ userId: users.userId }))
+  const remove = db.with(owner, deleted, recordedRevocation(db, sql`${deleted}`)).select().from(deleted)
+    .prepare(UNNAMED)
+
+  return { plain, whole, saveUser, remove }
+}
+
+/** Some drivers read JSON as text, others as what it says. */
+function listIn<T> (value: unknown): T[] {
+  return Object(typeof value === 'string' ? JSON.parse(value) : value)
+}
+
+const PASSWORD_HASH = sql`${given('passwordHash')}::text`
+
+/** The given links as rows of a user in another part of the statement. */
+function linksFor (user: SQL): SQL {
+  return sql`select link ->> 'provider', link ->> 'subject', user_id, link -> 'claims'
+    from ${user}, jsonb_array_elements(${json('links')}) link`
+}
+
+/** The given password as a row of a user in another part of the statement. */
+function passwordFor (user: SQL): SQL {
+  return sql`select user_id, ${PASSWORD_HASH} from ${user} where ${PASSWORD_HASH} is not null`
+}
+
+function writtenFactors (db: PostgresDrizzle, user: SQL) {
+  const { factorId, userId, ...others } = getTableColumns(factors)
+  return db.$with('written_factors').as(db.insert(factors)
+    .select(sql`select factor ->> 'id', user_id, factor ->> 'kind', factor ->> 'name', factor ->> 'secret',
+      factor -> 'data', (factor ->> 'counter')::bigint, (factor ->> 'createdAt')::bigint,
+      (factor ->> 'usedAt')::bigint
+      from ${user}, jsonb_array_elements(${json('factors')}) factor`)
+    .onConflictDoUpdate({
+      target: factorId,
+      set: {
+        // Without a value for the factor of another user: the server refuses the statement.
+        userId: sql`case when ${userId} = excluded.user_id then excluded.user_id end`,
+        ...excluded(others)
+      }
+    }))
+}

@@ -1,0 +1,93 @@
+/**
+ * An existing engine: a Drizzle database on better-sqlite3 or on any Postgres driver, a
+ * better-sqlite3 connection, or a client of the package postgres. It stays open when the store is
+ * closed. The types name only the members that tell an engine from other values, so that an
+ * application needs the types of its own driver alone.
+ */
+export type SqlEngine = SqliteConnection | DrizzleSqlite | DrizzlePostgres | PostgresClient
+
+/** A connection of better-sqlite3. */
+export interface SqliteConnection {
+  /** Compiles a statement. */
+  prepare (source: string): unknown
+  /** Reads or changes a setting of the database. */
+  pragma (source: string): unknown
+}
+
+/** A Drizzle database on better-sqlite3. */
+export interface DrizzleSqlite {
+  /** The connection that Drizzle was given. */
+  readonly $client: SqliteConnection
+  /** Runs statements that take effect together. */
+  transaction (...args: never): unknown
+}
+
+/** A Drizzle database on a Postgres driver. */
+export interface DrizzlePostgres {
+  /** Runs a statement. */
+  execute (...args: never): unknown
+  /** Exists on Postgres only. */
+  refreshMaterializedView (...args: never): unknown
+}
+
+/** A client of the package postgres. */
+export interface PostgresClient {
+  /** Runs a statement that is given as text. */
+  unsafe (...args: never): unknown
+  /** Reserves one connection of the pool. */
+  reserve (...args: never): unknown
+}
+
+/** The tables of the store by what needs them: they are made when it is first used. */
+export type TablePart = typeof PARTS[number]
+
+/** The parts in the order in which they are made: one may refer to those before it. */
+export const PARTS = ['users', 'sessions'] as const
+
+export interface Migration {
+  /** By which it stands in the journal `svc_auth_migrations`. */
+  readonly name: string
+  readonly sql: readonly string[]
+}
+
+export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
+
+/** How the tables of a database differ from those of this version. */
+export interface TableState {
+  /** The migrations that were not applied. */
+  readonly missing: readonly string[]
+  /** The migrations of a newer version. */
+  readonly unknown: readonly string[]
+}
+
+/** @param applied null where the application's own migrations make the tables */
+export function tableState (migrations: Migrations, applied: readonly string[] | null): TableState {
+  const known = PARTS.flatMap(part => migrations[part].map(({ name }) => name))
+  const done = applied ?? known
+  return { missing: known.filter(name => !done.includes(name)), unknown: done.filter(name => !known.includes(name)) }
+}
+
+/** The table by which it is seen whether the application's own migrations made a part. */
+export function mainTable (part: TablePart): string {
+  return `svc_auth_${part}`
+}
+
+export function tablesOf (migrations: readonly Migration[]): string[] {
+  const statements = migrations.flatMap(({ sql }) => sql)
+  return statements.flatMap(statement => /^CREATE (?:UNLOGGED )?TABLE ["`](\w+)/.exec(statement)?.[1] ?? [])
+}
+
+export function ifMissing (statement: string): string {
+  return statement.replace(/^CREATE (?:UNIQUE |UNLOGGED )?(?:TABLE|INDEX)/, '$& IF NOT EXISTS')
+}
+
+export const DROPPED = 'A table of the store was missing; those that the store had made were made again, empty'
+
+export function renamed (tables: readonly string[]): string {
+  return `of ${tables.join(', ')} a table is missing, but not its indexes: give it back the name that it had`
+}
+
+export function missingPart (table: string): string {
+  return `the table ${table} is missing; the other tables are not made by this package, ` +
+    'so add a migration for it with drizzle-kit'
+}

@@ -1,0 +1,360 @@
+import { type Stats, rmSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Database } from 'better-sqlite3'
+import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import { TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
+import { credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users } from '../../drizzle/sqlite.js'
+import { AuthError } from '../../errors.js'
+import type { SqlDatabase, Values } from '../sql-database.js'
+import {
+  DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
+  tableState, tablesOf
+} from '../sql-engine.js'
+import { MIGRATIONS } from './migrations.js'
+
+export interface SqliteDatabaseOptions {
+  createTables: boolean
+  /** Runs work without waiting for a lock inside SQLite. */
+  attempt?: <T>(work: () => T) => T
+  /** Sets whether commits wait for the disk, where the connection is the store's own. */
+  sync?: (isWanted: boolean) => void
+  /** Throws when what was written is in a file that is no longer at its path. */
+  assertKept?: () => void
+  lost: (error: unknown, message: string) => void
+  notSwept?: SqlDatabase['notSwept']
+}
+
+interface WriteOptions {
+  /** Turns an error into the one for the caller; default {@link storeFailure}. */
+  failure?: (error: unknown) => AuthError
+  /**
+   * Whether the commit waits for the disk; default true. Otherwise a crash of the machine may undo
+   * it, one of the process not. What is committed after it reaches the disk after it: no crash
+   * undoes this alone.
+   */
+  isSynced?: boolean
+}
+
+export class SqliteDatabase implements SqlDatabase {
+  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
+  readonly db: BetterSQLite3Database
+  readonly notSwept: SqlDatabase['notSwept']
+  readonly #options: Required<SqliteDatabaseOptions>
+  readonly #parts: readonly TablePart[]
+  /** What the databases of all parts share: whose turn it is, and the parts that are made. */
+  readonly #shared: { writeLock: WriteLock, made: Set<TablePart> }
+
+  constructor (
+    db: BetterSQLite3Database,
+    options: SqliteDatabaseOptions,
+    parts: readonly TablePart[] = ['users'],
+    shared = { writeLock: new WriteLock(), made: new Set<TablePart>() }
+  ) {
+    this.db = db
+    this.notSwept = options.notSwept
+    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, notSwept: undefined, ...options }
+    this.#parts = options.createTables ? parts : []
+    this.#shared = shared
+  }
+
+  with (part: TablePart): SqliteDatabase {
+    return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
+  }
+
+  /** Prepares a statement on its first use, when its tables exist. */
+  prepared<T> (build: (db: BetterSQLite3Database) => { prepare: () => T }): () => T {
+    return lazily(() => build(this.db).prepare())
+  }
+
+  query<Row> (
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } }
+  ): (values: Values) => Promise<Row[]> {
+    const statement = this.prepared(build)
+    return values => this.read(() => statement().all(values))
+  }
+
+  async execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void> {
+    await this.write(() => { build(this.db).run() })
+  }
+
+  read<T> (work: () => T): Promise<T> {
+    return this.#run(attempt => whileLocked(attempt), work)
+  }
+
+  /** Runs one statement that writes, when it is its turn. */
+  write<T> (work: () => T, { failure, isSynced = true }: WriteOptions = {}): Promise<T> {
+    return this.#run(attempt => this.#shared.writeLock.run(attempt), () => {
+      this.#options.sync(isSynced)
+      const result = work()
+      if (isSynced) this.#options.assertKept()
+      return result
+    }, failure)
+  }
+
+  /**
+   * Runs several statements like {@link write}, in a transaction that holds the write lock before
+   * it reads.
+   */
+  transaction<T> (work: () => T, options?: WriteOptions): Promise<T> {
+    return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
+  }
+
+  async #run<T> (inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = storeFailure): Promise<T> {
+    try {
+      return await inTurn(() => this.#options.attempt(() => {
+        try {
+          return this.#onTables(work)
+        } catch (error) {
+          if (!this.#options.createTables || !isTableMissing(error)) throw error
+          const isLost = makeMissingTables(this.db, this.#shared.made)
+          const result = work()
+          if (isLost) this.#options.lost(error, DROPPED)
+          return result
+        }
+      }))
+    } catch (error) {
+      throw error instanceof AuthError ? error : failure(error)
+    }
+  }
+
+  #onTables<T> (work: () => T): T {
+    const { made } = this.#shared
+    for (const part of this.#parts) {
+      if (made.has(part)) continue
+      createSqliteTables(this.db, part)
+      made.add(part)
+    }
+    return work()
+  }
+}
+
+const JOURNAL = sql.identifier('svc_auth_migrations')
+
+/**
+ * Brings a part of the tables up to date. Processes that start together take turns: the transaction
+ * holds the write lock from its beginning. Tables of the application's own migrations stay.
+ *
+ * @param isAgain whether tables are made again that are gone, though the journal names them
+ * @returns whether there was something to do
+ */
+export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, isAgain = false): boolean {
+  // Tables that are there take no write lock: reads do not wait for it.
+  if (missingMigrations(db, part, isAgain).length === 0) return false
+  return db.transaction(tx => {
+    const missing = missingMigrations(tx, part, isAgain)
+    if (missing.length === 0) return false
+    tx.run(sql`create table if not exists ${JOURNAL} (name text primary key)`)
+    for (const migration of missing) {
+      for (const statement of migration.sql) tx.run(sql.raw(ifMissing(statement)))
+      tx.run(sql`insert or ignore into ${JOURNAL} values (${migration.name})`)
+    }
+    return true
+  }, { behavior: 'immediate' })
+}
+
+function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
+  const all = MIGRATIONS[part]
+  if (tableExists(db, 'svc_auth_migrations')) {
+    const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
+    const hasIndex = (name: string): boolean =>
+      db.get(sql`select 1 from sqlite_master where type = 'index' and name glob ${`${name}_*`}`) !== undefined
+    if (dropped.some(hasIndex)) throw new Error(renamed(dropped))
+    if (dropped.length > 0) return all
+    return all.filter(migration => !isApplied(db, migration))
+  }
+  if (!tableExists(db, 'svc_auth_users')) return all
+  if (!tableExists(db, mainTable(part))) throw new Error(missingPart(mainTable(part)))
+  return []
+}
+
+export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
+  const hasJournal = tableExists(db, 'svc_auth_migrations')
+  const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
+  return tableState(MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
+}
+
+/** Makes missing tables. Returns whether tables were gone that had been made before. */
+function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
+  const isNoted = (part: TablePart): boolean =>
+    tableExists(db, 'svc_auth_migrations') && MIGRATIONS[part].some(migration => isApplied(db, migration))
+  return PARTS.filter(part => {
+    const wasMade = made.has(part) || isNoted(part)
+    return createSqliteTables(db, part, true) && wasMade
+  }).length > 0
+}
+
+function isApplied (db: Pick<BetterSQLite3Database, 'get'>, { name }: Migration): boolean {
+  return db.get(sql`select 1 from ${JOURNAL} where name = ${name}`) !== undefined
+}
+
+function tableExists (db: Pick<BetterSQLite3Database, 'get'>, name: string): boolean {
+  return db.get(sql`select 1 from sqlite_master where type = 'table' and name = ${name}`) !== undefined
+}
+
+const PAUSE_MS = 5
+
+/** Tries work for five seconds, until no other process holds the lock that it needs. */
+export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIMEOUT_MS): Promise<T> {
+  for (;;) {
+    try {
+      return work()
+    } catch (error) {
+      if (!isLocked(error) || Date.now() > deadline) throw error
+    }
+    await wait(PAUSE_MS)
+  }
+}
+
+/** While another process holds the lock, one writer of this process tries, and the others wait. */
+export class WriteLock {
+  readonly #waiting: Array<() => void> = []
+  #isTried = false
+
+  /** Does work at once if the lock is free, else when it becomes free, within five seconds. */
+  async run<T> (work: () => T): Promise<T> {
+    const deadline = Date.now() + TIMEOUT_MS
+    if (this.#isTried) await new Promise<void>(resolve => { this.#waiting.push(resolve) })
+    else {
+      try {
+        return work()
+      } catch (error) {
+        if (!isLocked(error)) throw error
+      }
+      this.#isTried = true
+    }
+    try {
+      return await whileLocked(work, deadline)
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#isTried = false
+      else setImmediate(next)
+    }
+  }
+}
+
+/**
+ * Returns what runs work on a connection of the application without waiting for a lock inside
+ * SQLite, which would block the process, and with integers as numbers. Then its settings are
+ * restored.
+ */
+export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
+  const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
+  return work => {
+    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
+    const isBigInt = typeof timeout === 'bigint'
+    if (isBigInt) connection.defaultSafeIntegers(false)
+    setBusyTimeout(0)
+    try {
+      return work()
+    } finally {
+      setBusyTimeout(Number(timeout))
+      if (isBigInt) connection.defaultSafeIntegers(true)
+    }
+  }
+}
+
+/** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
+export function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
+  const statementFor = lazilyBy((value: number | string) => connection.prepare(`pragma ${pragma} = ${value}`))
+  return value => {
+    const statement = statementFor(value)
+    if (statement.reader) statement.get()
+    else statement.run()
+  }
+}
+
+function isLocked (error: unknown): boolean {
+  return sqliteCode(error).startsWith('SQLITE_BUSY')
+}
+
+/** How often calls look at the path; each commit that waits for the disk does too. */
+const CHECK_MS = 1000
+
+const REPLACED = 'The SQLite file was deleted or replaced while it was open; the next call opens it anew'
+
+/** Watches an open file, which may be deleted or replaced, as by a restored backup. */
+export function watchedFile (file: string, connection: Database, lost: SqliteDatabaseOptions['lost']) {
+  // The database, its log and the index of the log.
+  const paths = file === ':memory:' ? [] : ['', '-wal', '-shm'].map(end => resolve(file) + end)
+  const files = paths.map(path => ({ path, opened: identityOf(path) }))
+  let checkedAt = performance.now()
+
+  const isReplaced = (): boolean => {
+    const [database] = files
+    const isOther = database !== undefined && identityOf(database.path) !== database.opened
+    checkedAt = isOther ? -Infinity : performance.now()
+    return isOther
+  }
+
+  return {
+    assertKept () {
+      if (isReplaced()) throw new Error(REPLACED)
+    },
+
+    /**
+     * Closes the connection if the file was replaced: whether the path is to be opened anew.
+     *
+     * @param age the milliseconds for which the last look counts
+     */
+    isOver (age = CHECK_MS): boolean {
+      if (!connection.open) return true
+      if (performance.now() - checkedAt < age || !isReplaced()) return false
+      // Otherwise SQLite would take the log of the former file for that of the new one.
+      if (connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) !== 0) return false
+      for (const { path, opened } of files) if (identityOf(path) === opened) rmSync(path, { force: true })
+      connection.close()
+      lost(new Error(paths[0]), REPLACED)
+      return true
+    }
+  }
+}
+
+function identityOf (path: string): string {
+  const { dev, ino }: Partial<Stats> = statSync(path, { throwIfNoEntry: false }) ?? {}
+  return `${dev} ${ino}`
+}
+
+/** What to do about a failure, by its code, or by SQLite's sentence where it has none. */
+const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
+  [/ the file does not exist/, 'name one that does, or make it: npx fastify-svc-auth migrate'],
+  [/^SQLITE_CANTOPEN/, 'name a file in a folder that exists and that this process may write to'],
+  [/^SQLITE_READONLY/, 'let this process write to the file and to its folder'],
+  [/^SQLITE_NOTADB/, 'name another file; this one is left as it is'],
+  [/^SQLITE_CORRUPT/, 'restore the file from a backup'],
+  [/^SQLITE_FULL/, 'make room on the disk'],
+  [/^SQLITE_IOERR/, 'make room on the disk, or use another one: this one is full, broken or a network drive'],
+  [/^SQLITE_BUSY/, 'another process has held the lock for longer than five seconds; see what it does'],
+  [/^ERR_DLOPEN_FAILED| bindings file/, 'build it for this version of Node.js: npm rebuild better-sqlite3'],
+  [/ no such table/, 'run the migrations that make the tables, or leave createTables at true'],
+  [/ the directory does not exist/, 'make the folder first']
+]
+
+export function sqliteCode (error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
+function isTableMissing (error: unknown): boolean {
+  return String(error).includes(' no such table')
+}
+
+export function isUniqueViolation (error: unknown): boolean {
+  return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
+}
+
+export function isFactorTaken (error: unknown): boolean {
+  return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
+}
+
+/** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
+export function isForeignKeyViolation (error: unknown): boolean {
+  return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
+}
+
+/** The error for the caller of the store; its cause says what to do, for the log. */
+export function storeFailure (error: unknown): AuthError {
+  const said = String(error)
+  const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]
+  const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
+  return new AuthError('unavailable', { cause })
+}

@@ -1,0 +1,256 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { audit } from '../../audit.js'
+import { digestOf } from '../../base/values.js'
+import type { AuthContext } from '../../core/context.js'
+import { current } from '../../core/current-user.js'
+import { assertUserRecent } from '../../core/recent.js'
+import { AuthError } from '../../errors.js'
+import { type ProviderIdentity, callHook } from '../../hooks.js'
+import { refuseForeignResource } from '../../core/site.js'
+import type { Outbox } from '../../core/mail-links.js'
+import { checkedIdentity } from '../../providers/identity.js'
+import type { Authentication, ExternalProvider } from '../../providers/provider.js'
+import { WITHOUT_SESSION } from '../../session/cookies.js'
+import { assertSessionActive } from '../../session/lifecycle.js'
+import { type PendingSignIn, takePendingSignIn } from './pending-sign-ins.js'
+import { principalOf } from '../../session/record.js'
+import { noteOf, noteRequest } from '../../session/sent-requests.js'
+import { forgetStarts } from '../../session/start-cookies.js'
+import { isLinkedTo, linkIdentity, userOfIdentity } from '../../core/linking.js'
+import { reauthenticateAs } from '../../core/complete-sign-in.js'
+import { signIn } from '../../core/sign-in.js'
+import { type Act, type Mounting, keepNotice, pathOf, urlOf } from '../../core/act.js'
+import { operation, operationIdOf, redirect, undocumented } from '../../core/schema.js'
+import { runOnce, wasSentBefore } from '../../core/sent-again.js'
+import { type Failure, type SpentSignIn, answerSpent, callProvider, failAtProvider, mountLogin } from './login.js'
+
+const REFUSALS = [
+  'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
+  'provider_error', 'provider_unavailable', 'unavailable'
+] as const
+
+const callbackSchema = (provider: string) => ({
+  ...operation({
+    summary: `Finish a sign-in at ${provider}`,
+    description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
+    operationId: operationIdOf(`${provider}/callback`),
+    user: 'signed-in',
+    answers: { 302: redirect },
+    refuses: [...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'account_exists', 'already_linked']
+  }),
+  querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
+})
+
+/**
+ * How browsers post a response to the callback (OAuth 2.0 Form Post Response Mode). It is passed on
+ * to the GET of a redirect, with which they send cookies that are `SameSite=Lax`.
+ */
+const FORM_POST = {
+  schema: {
+    ...undocumented,
+    headers: { properties: { 'content-type': { pattern: '^application/x-www-form-urlencoded *(;|$)' } } },
+    // A field that comes twice is a list.
+    body: { type: 'object', required: ['state'], additionalProperties: { type: 'string' } }
+  },
+  config: WITHOUT_SESSION,
+  bodyLimit: 16_384,
+  onRequest: refuseForeignResource
+} as const
+
+export const EXTERNAL_ACTS: readonly Act[] = [{
+  async mount (mounting) {
+    for (const provider of mounting.auth.providers) {
+      await mountLogin(mounting, provider)
+      mountCallback(mounting, provider)
+    }
+  }
+}]
+
+/** The provider redirects to the callback: authorization response. */
+function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+  const { pages, limits, mailer } = auth
+  const { name } = provider
+  const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+    failAtProvider(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
+
+  const failed = async (failure: Failure, start: SpentSignIn | null): Promise<FastifyReply> => {
+    const { error, request } = failure
+    const isRefused = error instanceof AuthError && error.code === 'invalid_state'
+    if (isRefused && start !== null) return answerSpent(auth, name, failure, start)
+    const { next = null } = noteOf(request)
+    const startedOn = start === null ? pages.ofStart(request, undefined) : start.startedOn
+    return failAtProvider(auth, name, failure, { startedOn, next })
+  }
+
+  scope.get(`/${name}/callback`, {
+    schema: callbackSchema(name),
+    // A HEAD request would use up a sign-in.
+    exposeHeadRoute: false,
+    onRequest: [
+      refuseForeignResource,
+      async request => { if (!await wasSentBefore(request)) await limits.callback(request) }
+    ],
+    onSend: endFragment,
+    errorHandler
+  }, async (request, reply) => {
+    const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
+    let start: SpentSignIn | null = null
+    try {
+      const next = await runOnce(auth, request, {
+        async run () {
+          const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
+          start = pending ?? { ...spent, startedOn: pages.ofStart(request, undefined) }
+          if (pending === null) throw new AuthError('invalid_state')
+          noteRequest(request, { next: pending.next })
+          const outbox = mailer?.outbox(request, reply) ?? null
+          await finishSignIn(auth, request, { provider, parameters, pending, outbox })
+          if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
+          return pending.next
+        },
+        again: next => pages.afterSuccess(request, next)
+      }, () => limits.callback(request))
+      forgetStarts(reply, digestOf(String(parameters.get('state'))))
+      return reply.redirect(next, 302)
+    } catch (error) {
+      return failed({ error, request, reply }, start)
+    }
+  })
+
+  const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
+  if (methods.includes('POST')) {
+    scope.post(`/${name}/callback`, { ...FORM_POST, preHandler: limits.callback, errorHandler },
+      async ({ body }, reply) => reply.redirect(withResponse(pathOf(auth, `${name}/callback`), Object(body)), 303))
+  }
+  scope.route({
+    method: scope.supportedMethods.filter(method => !methods.includes(method)),
+    url: `/${name}/callback`,
+    schema: undocumented,
+    errorHandler,
+    async handler (_request, reply) {
+      reply.header('Allow', methods.join(', '))
+      throw new AuthError('invalid_request', { statusCode: 405, message: 'A callback is a GET request.' })
+    }
+  })
+}
+
+/**
+ * Ends the URL of a redirect with `#`: without it browsers keep the fragment that the provider has
+ * sent, such as `#_=_` of Facebook (RFC 9110 section 10.2.2).
+ */
+async function endFragment (_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const location = reply.getHeader('Location')
+  if (typeof location === 'string' && !location.includes('#')) reply.header('Location', `${location}#`)
+}
+
+/** Adds the fields of a response, but no tokens, which URLs must not have. */
+function withResponse (callback: string, fields: Readonly<Record<string, string>>): string {
+  const { id_token: _, access_token: __, error_description: description, ...others } = fields
+  const url = `${callback}?${new URLSearchParams(others)}`
+  // Servers and proxies take 8 KB at least.
+  const [longest, words] = [8192, new URLSearchParams(description && { error_description: description })]
+  if (url.length > longest) throw new AuthError('invalid_request')
+  // A description is cut, not in the middle of a byte: it is for the log.
+  return `${url}&${words}`.slice(0, longest).replace(/&$|%.?$/, '')
+}
+
+/** An authorization response (RFC 6749 section 4.1.2), and the sign-in that it belongs to. */
+interface Callback {
+  provider: ExternalProvider
+  parameters: URLSearchParams
+  pending: PendingSignIn
+  outbox: Outbox | null
+}
+
+/** Takes the sign-in of an authorization response, which may be used once: before all else. */
+async function pendingSignIn (
+  request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
+): Promise<{ state: string, pending: PendingSignIn | null, next: string | null }> {
+  const [state, ...others] = parameters.getAll('state')
+  if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
+  return { state, ...await takePendingSignIn(request, provider.name, state) }
+}
+
+async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+  const { purpose } = callback.pending
+  if (purpose === 'link') return finishLinking(auth, request, callback)
+  if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
+  const authentication = await authenticate(auth, callback)
+  const { identity, tokens, signed } = authentication
+  await assertSameUser(auth, request, callback.pending, identity)
+  const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
+  const user = await userOfIdentity(auth, request, identity, outbox)
+  const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
+  const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
+  const kept = { ...hint, callback: { state: digestOf(state), next } }
+  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, kept })
+}
+
+/**
+ * Refuses to sign in another user than the present one by a sign-in that was started before they
+ * signed in. An attacker could have started it and planted its session in the user's browser.
+ */
+async function assertSameUser (
+  auth: AuthContext, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
+): Promise<void> {
+  const present = principalOf(request)?.userId ?? null
+  if (present === null || present === startedBy) return
+  const owner = await auth.accounts.findUser({ provider, subject })
+  if (owner?.userId !== present) throw new AuthError('invalid_state')
+}
+
+/**
+ * Finishes the linking of another identity, or a consent with one of the user. The user who started
+ * it must still be signed in; to add an identity, by a recent authentication: otherwise a session
+ * stolen long ago would become a recent one by the new identity. The session does not change.
+ */
+async function finishLinking (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+  const { accounts, onLink } = auth
+  const userId = assertStarter(request, callback.pending)
+  const { identity, tokens } = await authenticate(auth, callback)
+  await assertSessionActive(request)
+  // The user may have been deleted meanwhile, or the link of the session removed.
+  const present = await current(auth, request)
+  const isConsent = await isLinkedTo(accounts, userId, identity)
+  if (!isConsent) await assertUserRecent(auth, present)
+  if (onLink !== null) {
+    await callHook(() => onLink({ request, userId, identity, tokens }))
+    await assertSessionActive(request)
+  }
+  // Not if the sessions of the user were ended since: a squatter would keep a link to the account
+  // that its owner recovers meanwhile.
+  const { generation } = present.record
+  const linked = await linkIdentity(accounts, { userId, generation }, identity)
+  if (linked === null) return
+  audit('link', { userId, provider: identity.provider, by: 'request' }, request)
+  callback.outbox?.notice('identity-linked', linked)
+}
+
+/** Finishes a reauthentication: the provider proves by `auth_time` that it came after the start. */
+async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+  const { pending } = callback
+  assertStarter(request, pending)
+  const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
+  const asked = { ...pending.asked, maxAge }
+  const { identity } = await authenticate(auth, { ...callback, pending: { ...pending, asked } })
+  await reauthenticateAs(auth, request, identity)
+}
+
+/** Returns the id of the user who started a sign-in; refuses to go on for another one. */
+function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): string {
+  const userId = principalOf(request)?.userId
+  if (userId === undefined || userId !== startedBy) throw new AuthError('invalid_state')
+  return userId
+}
+
+async function authenticate (
+  auth: AuthContext, { provider, parameters, pending }: Callback
+): Promise<Authentication & { identity: ProviderIdentity }> {
+  const { asked, state, nonce, codeVerifier } = pending
+  const redirectUri = urlOf(auth, `${provider.name}/callback`)
+  return callProvider(async () => {
+    const { identity, ...others } = await provider.authenticate({
+      ...asked, parameters, redirectUri, state, nonce, codeVerifier
+    })
+    return { ...others, identity: { provider: provider.name, ...checkedIdentity(identity) } }
+  })
+}

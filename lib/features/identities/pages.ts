@@ -1,0 +1,71 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { pathOf, recordFailure } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import type { CurrentUser } from '../../core/current-user.js'
+import { action, button, filled, html, links, sentence } from '../../core/pages/elements.js'
+import { failureOf, sentenceOf } from '../../core/pages/failure.js'
+import { layoutOf } from '../../core/pages/lead-to.js'
+import { hasIcons, nameOf, providerLabel, providerLinks } from '../../core/pages/parts.js'
+import type { Principal } from '../../session/record.js'
+
+/**
+ * Shows what to do behind a callback that signs nobody in: a signed-in user sees who they are, and
+ * a visitor starts again. It is there without the option `pages` too.
+ */
+export async function showSpent (
+  auth: AuthContext,
+  { error, request, reply }: { error: unknown, request: FastifyRequest, reply: FastifyReply },
+  { provider, principal, next }: { provider: string, principal: Principal | null, next: string | null }
+): Promise<FastifyReply> {
+  const layout = layoutOf(auth)
+  const texts = layout.textsFor(request)
+  const { common, signIn, confirm } = texts
+  const refusal = recordFailure(request, reply, error, provider)
+  const home = auth.site.publicPath('/')
+  const left = { next: auth.pages.loginWith(request, next) }
+  const content = principal === null
+    ? [providerLinks(auth, signIn.withProvider, [provider], { next }), links([home, common.home])]
+    : [
+        html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
+        button(next ?? home, common.continue, 'primary'),
+        action(pathOf(auth, 'logout'), left, confirm.signOut, { look: 'quiet' })
+      ]
+  const failure = principal === null ? failureOf(texts, refusal) : null
+  const page = { title: signIn.title, hasIcons: hasIcons(auth), content }
+  return layout.send(reply.code(refusal.statusCode), page, { failure })
+}
+
+/**
+ * Shows the page whose button starts what a link asks for: it names the provider and the account.
+ * It is there without the option `pages` too.
+ */
+export async function showStart (auth: AuthContext, { request, reply, query, name, present, what }: {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** The query of the link, which the button sends. */
+  query: Readonly<Record<string, unknown>>
+  /** The name of the provider. */
+  name: string
+  present: CurrentUser
+  what: 'link' | 'consent' | 'reauthentication'
+}): Promise<FastifyReply> {
+  const layout = layoutOf(auth)
+  const texts = layout.textsFor(request)
+  const { common, signIn, account, confirm } = texts
+  const values = { provider: providerLabel(auth, name), user: nameOf(present.record.principal) }
+  const text = { link: account.addText, consent: account.consentText, reauthentication: confirm.text }[what]
+  const title = filled(what === 'link' ? account.add : signIn.withProvider, values)
+  const startedOn = auth.pages.ofStart(request, query.error_next)
+  const sent = ['next', 'link', 'reauthenticate', 'remember', 'signed'].map(field =>
+    [field, typeof query[field] === 'string' ? query[field] : null] as const)
+  const hidden = { ...Object.fromEntries(sent), error_next: startedOn ?? auth.site.pathOf(request) }
+  const failure = typeof query.error === 'string' ? sentenceOf(texts, query.error) : null
+  return layout.send(reply, {
+    title,
+    content: [
+      html`<p>${sentence(text, values)}</p>`,
+      action(pathOf(auth, `${name}/login`), hidden, title),
+      links([startedOn ?? auth.site.publicPath('/'), common.back])
+    ]
+  }, { failure })
+}

@@ -1,0 +1,289 @@
+/** What users do with passkeys. It is loaded only with an option of factors. */
+import type { FastifyRequest } from 'fastify'
+import { type Factor, type User, userOf } from '../../accounts/account.js'
+import { changeOf, withFactors, withoutFactors } from '../../accounts/factors.js'
+import { audit } from '../../audit.js'
+import { isUserId, uuidToBase64url } from '../../base/values.js'
+import { type AuthContext, hasPasskeys, needed } from '../../core/context.js'
+import { canSignIn, current, currentPrincipal } from '../../core/current-user.js'
+import { recent } from '../../core/recent.js'
+import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
+import { CEREMONY_MS, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
+import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
+import { putEntry } from '../../session/lifecycle.js'
+import { principalOf } from '../../session/record.js'
+import { type FactorForm, countAttempt, pendingSecondFactor } from '../second-factor/sign-in.js'
+import {
+  type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
+} from './sign-in.js'
+import { identityOfUser, signIn, written } from '../../core/sign-in.js'
+import { CHALLENGE } from '../../session/store.js'
+import type { Act } from '../../core/act.js'
+import { allowCaching } from '../../core/published-documents.js'
+import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
+import {
+  accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
+} from '../../core/schema.js'
+import {
+  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed, requireRecentFactor,
+  sendMailCode
+} from '../second-factor/enrolment.js'
+
+const MAX_CHALLENGES_OF_SESSION = 16
+const MAX_PASSKEYS_OF_USER = 20
+
+const id = { type: 'string', maxLength: 2048, description: 'The id of the passkey' } as const
+const name = { type: 'string', maxLength: 1000, description: 'At most 64 characters' } as const
+
+const added = objectOf('The passkey', { id: { type: 'string' }, name: { type: 'string' } })
+
+const left = objectOf(
+  'For PublicKeyCredential.signalAllAcceptedCredentials: the user, and the passkeys that are left', {
+    userId: { type: 'string', description: 'The user handle, as base64url' },
+    accepted: { type: 'array', items: { type: 'string' } }
+  })
+
+/** What a response may be refused with once it is counted. */
+const COUNTED = ['rate_limited', 'busy'] as const
+
+export const beginCeremony = form({
+  path: '/local/passkeys/options',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyOptions',
+  summary: 'Begin a ceremony of passkeys',
+  description: 'The challenge works once, in this session, for five minutes.',
+  user: 'signed-in-or-not',
+  fields: {
+    for: {
+      type: 'string', enum: ['register', 'create', 'login', 'factor'], description: 'What the passkey is for'
+    },
+    lost
+  },
+  required: ['for'],
+  answers: {
+    200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
+  },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+  limits: ['challenge']
+}, async (auth, form) => {
+  const { for: ceremony, lost } = form.fields
+  const { challenge, options } = await begun(auth, form, ceremony, isChecked(lost))
+  const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
+  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
+  return { status: 200, body: options }
+})
+
+export const registerPasskey = form({
+  path: '/local/passkeys/register',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRegister',
+  summary: 'Add a passkey',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+    'one. A sign-in that waits for it is finished.',
+  user: 'signed-in-or-not',
+  fields: { response: passkeyResponse, name, lost, mailCode },
+  required: ['response'],
+  answers: { 201: added },
+  refuses: [
+    'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked',
+    ...COUNTED
+  ],
+  isSignInAttempt: true,
+  async again (auth, { request, fields: { response } }) {
+    const { user: { userId } } = await current(auth, request)
+    const passkey = passkeysIn(await auth.accounts.factors(userId)).find(({ id }) => id === readResponse(response)?.id)
+    if (passkey === undefined) throw noPasskey()
+    return { status: 201, body: { id: passkey.id, name: passkey.name } }
+  }
+}, async (auth, form) => {
+  const { request, fields: { name = null, ...fields } } = form
+  const { isLost, mailCode } = lostPasskeysIn(fields)
+  const counted = await countedResponse(auth, request, fields.response)
+  // First, so that a form whose options were refused is refused for the same reason.
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user, waiting, asksMailCode } = enrolling
+  // Another process requires it.
+  if (waiting !== null) needed(auth.factors.secondFactor, 'secondFactor')
+  const response = await takeChallenge(request, counted, 'register', 'create')
+  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  const isSilent = response.ceremony === 'create'
+  if (isSilent) assertWithoutFactor(user)
+  const passkey = await needed(auth.factors.passkeys, 'passkeys')
+    .verifyRegistration(response, { challenge: response.challenge, name, isSilent })
+  await addFactor(auth, form, enrolling, {
+    proof: { method: 'passkey', at: Date.now() },
+    isSilent,
+    // In place of passkeys that were lost: sessions of who has found them end.
+    endsSessions: asksMailCode && waiting === null,
+    change (factors) {
+      if (factors.some(({ id }) => id === passkey.id)) throw new AuthError('exists', { message: PASSKEY_EXISTS })
+      if (passkeysIn(factors).length >= MAX_PASSKEYS_OF_USER) throw new AuthError('too_many')
+      return [...factors, passkey]
+    }
+  })
+  return { status: 201, body: { id: passkey.id, name: passkey.name } }
+})
+
+/**
+ * Signs a user in by a passkey, which is both factors. One that nobody has is refused as if wrong.
+ *
+ * @see WebAuthn Level 3 section 7.2
+ */
+export const signInByPasskey = form({
+  path: '/local/passkeys/login',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyLogin',
+  summary: 'Sign in with a passkey',
+  user: 'anyone',
+  fields: { response: passkeyResponse, remember },
+  required: ['response'],
+  allowsExtraFields: true,
+  answers: { 200: signedIn },
+  refuses: ['invalid', 'unknown_passkey', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
+  isSignInAttempt: true
+}, async (auth, form) => {
+  const { request, fields: { response: field, remember } } = form
+  const response = await takeChallenge(request, await countedResponse(auth, request, field), 'login')
+  const { userId } = response
+  const found = isUserId(userId) ? await auth.accounts.findUser({ userId }) : null
+  const { user } = await usePasskey(auth, form, found, response)
+  const identity = identityOfUser(user, await auth.accounts.links(user.userId))
+  return signedInAs(await signIn(auth, request, {
+    ...written(user), identity, method: 'passkey', remember: isChecked(remember)
+  }))
+})
+
+export const renamePasskey = form({
+  path: '/local/passkeys/rename',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRename',
+  summary: 'Rename a passkey of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old.',
+  user: 'signed-in',
+  fields: { id, name },
+  required: ['id', 'name'],
+  refuses: ['reauthenticate', 'not_found']
+}, async (auth, { request, fields: { id, name } }) => {
+  const { record: { principal: { userId }, generation } } = await recent(auth, request)
+  const shown = passkeyName(name)
+  const renamed = await auth.accounts.changeFactors(userId, {
+    generation,
+    endsSessions: false,
+    change: changeOf(id, present => present.kind === 'passkey' ? { ...present, name: shown } : null)
+  })
+  if (renamed === null) throw noPasskey()
+})
+
+/**
+ * Removes a passkey of the signed-in user, or mails the code that stands in for lost passkeys. The
+ * only sign-in method stays, and the last factor where the application requires one.
+ */
+export const removePasskey = form({
+  path: '/local/passkeys/remove',
+  when: hasPasskeys,
+  operationId: 'authLocalPasskeyRemove',
+  summary: 'Remove a passkey of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user. ' +
+    'All other sessions of the user end. With `lost` alone: sends the code that stands in for lost passkeys.',
+  user: 'signed-in',
+  fields: { id, lost, mailCode },
+  required: ['id'],
+  answers: { 200: left, 202: accepted },
+  refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link'],
+  async again (auth, { request }) {
+    const { user: { userId } } = await current(auth, request)
+    return leftOf(userId, passkeysIn(await auth.accounts.factors(userId)))
+  }
+}, async (auth, form) => {
+  const { request, fields: { id, ...ofLost } } = form
+  const { isLost, mailCode } = lostPasskeysIn(ofLost)
+  const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
+  const { userId, factors: kinds = [] } = user
+  if (asksMailCode && mailCode === undefined) {
+    await sendMailCode(auth, form, user)
+    return ACCEPTED
+  }
+  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
+  if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
+  await changeFactors(auth, request, record, (factors, account) => {
+    if (!passkeysIn(factors).some(factor => factor.id === id)) throw noPasskey()
+    const left = withoutFactors(factors, factor => factor.id === id)
+    if (!canSignIn(auth, userOf(withFactors(account, left)), account.links)) throw new AuthError('last_link')
+    return left
+  })
+  audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
+  form.outbox.notice('factor-removed', user)
+  return leftOf(userId, others)
+})
+
+function leftOf (userId: string, passkeys: readonly Factor[]): FormAnswer {
+  return { status: 200, body: { userId: uuidToBase64url(userId), accepted: passkeys.map(({ id }) => id) } }
+}
+
+export const passkeyScript: Act = {
+  when: hasPasskeys,
+  mount ({ scope }) {
+    scope.get('/local/passkeys/script.js', {
+      schema: operation({
+        summary: 'The script of pages with passkeys',
+        operationId: 'authLocalPasskeyScript',
+        user: 'anyone',
+        answers: { 200: { type: 'string', description: 'JavaScript' } }
+      }),
+      exposeHeadRoute: false,
+      async onSend (request, reply) {
+        const { v: version }: { v?: unknown } = Object(request.query)
+        // While processes of two versions run, a page of one may ask another one for its script.
+        if (version === PASSKEY_SCRIPT_VERSION) allowCaching(reply, 'public, max-age=31536000, immutable')
+      }
+    }, async (_request, reply) => reply.type('text/javascript; charset=utf-8').send(PASSKEY_SCRIPT))
+  }
+}
+
+/** Makes the challenge of a ceremony, and what the browser is asked with it. */
+async function begun (
+  auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
+): Promise<ReturnType<PasskeyCeremonies['requestOptions']>> {
+  const { request } = form
+  const passkeys = needed(auth.factors.passkeys, 'passkeys')
+  if (ceremony === 'login') return passkeys.requestOptions()
+  if (ceremony === 'factor') {
+    const user = await provingUser(auth, request)
+    return passkeys.requestOptions(passkeysIn(await auth.accounts.factors(user.userId)))
+  }
+  const isSilent = ceremony === 'create'
+  // A sign-in that waits for a factor is finished by one that the user has chosen.
+  if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(request) !== null)) {
+    throw new AuthError('invalid_state')
+  }
+  const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  if (isSilent) assertWithoutFactor(user)
+  // One that was sent stays good, so that the user can begin a second time.
+  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
+  return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
+}
+
+async function provingUser (auth: AuthContext, request: FastifyRequest): Promise<User> {
+  const signedIn = await currentPrincipal(auth, request)
+  const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
+  const user = userId === null ? null : await auth.accounts.findUser({ userId })
+  if (user === null) throw new AuthError('invalid_state')
+  return user
+}
+
+async function spendMailAttempt (
+  auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
+): Promise<void> {
+  await countAttempt(auth, form, { userId, generation })
+  await assertMailCode(auth, form.request, userId, mailCode)
+}
+
+/** Another factor is added by a user who is there. */
+function assertWithoutFactor ({ factors }: User): void {
+  if (factors !== undefined) throw new AuthError('invalid_state')
+}
+
+function noPasskey (): AuthError {
+  return new AuthError('not_found', { message: 'The user has no such passkey.' })
+}

@@ -1,0 +1,140 @@
+/** How a passkey authenticates its user. */
+import type { FastifyRequest } from 'fastify'
+import { type Factor, type User, isBlocked } from '../../accounts/account.js'
+import { changeOf } from '../../accounts/factors.js'
+import { audit, noteSubject } from '../../audit.js'
+import type { Proof } from '../../authentication.js'
+import { type AuthContext, needed } from '../../core/context.js'
+import { current } from '../../core/current-user.js'
+import { AuthError, PASSKEY_REFUSED } from '../../errors.js'
+import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from './ceremonies.js'
+import { keyOf, takeEntry } from '../../session/lifecycle.js'
+import { useOwner } from '../../session/several-cookies.js'
+import { DAY_MS } from '../../base/values.js'
+import { CHALLENGE, type EntryKey } from '../../session/store.js'
+import {
+  type FactorForm, type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor
+} from '../second-factor/sign-in.js'
+import { prove } from '../../core/complete-sign-in.js'
+
+/** With `create` the browser makes a passkey by itself. */
+export type Ceremony = 'register' | 'create' | 'login' | 'factor'
+
+/** A challenge in its one-time entry, which belongs to one session. */
+export interface Challenge {
+  readonly ceremony: Ceremony
+  /** In milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+/** A response whose challenge was taken. */
+type AnsweredChallenge = PasskeyResponse & { readonly challenge: string, readonly ceremony: Ceremony }
+
+/** Finishes a sign-in that waits, by a passkey of its user; `field` is the client's response. */
+export async function finishByPasskey (
+  auth: AuthContext, form: FactorForm, field: unknown
+): Promise<SecondFactorSignIn> {
+  const { request } = form
+  const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
+  const waiting = await attemptSignIn(auth, request)
+  if (waiting === null) throw new AuthError('invalid_state')
+  const { userId } = waiting
+  const user = await auth.accounts.findUser({ userId })
+  if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
+  const used = await usePasskey(auth, form, user, response)
+  const taken = await takePendingSecondFactor(auth, request, userId)
+  const principal = await continueSignIn(auth, form, taken, used)
+  return { principal, user: used.user, recoveryCodesLeft: null }
+}
+
+export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
+  const { request } = form
+  const counted = await countedResponse(auth, request, field)
+  const { user, record } = await current(auth, request)
+  const response = await takeChallenge(request, counted, 'factor')
+  await usePasskey(auth, form, user, response)
+  await prove(request, record, 'passkey')
+}
+
+/** Reads a response, and counts it before it is checked; null, uncounted, for another form. */
+export async function countedResponse (
+  { limits }: AuthContext, request: FastifyRequest, field: unknown
+): Promise<PasskeyResponse | null> {
+  const response = readResponse(field)
+  if (response !== null) await limits.factor(request)
+  return response
+}
+
+/**
+ * Takes the challenge that a response names, before anything of it is verified: it works once.
+ *
+ * @throws AuthError `invalid_request` for what does not have the form of a response;
+ * `invalid_state` for a challenge of another session or ceremony, and for none
+ */
+export async function takeChallenge (
+  request: FastifyRequest, response: PasskeyResponse | null, ...ceremonies: Ceremony[]
+): Promise<AnsweredChallenge> {
+  if (response === null) throw new AuthError('invalid_request')
+  const { challenge } = response
+  if (challenge === null) throw new AuthError('invalid_state')
+  const keyIn = (sessionId: string): EntryKey => keyOf(sessionId, CHALLENGE, challenge)
+  await useOwner(request, keyIn)
+  const made = await takeEntry<Challenge>(request, keyIn(request.session.sessionId))
+  if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
+    throw new AuthError('invalid_state')
+  }
+  return { ...response, challenge, ceremony: made.ceremony }
+}
+
+/**
+ * Verifies the response of a passkey and notes its use.
+ *
+ * @returns the user as they are now, and what the passkey proved
+ * @throws AuthError `invalid`, at a sign-in `unknown_passkey`; `invalid_state` when the user's
+ *   sessions were ended meanwhile
+ */
+export async function usePasskey (
+  auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
+): Promise<{ user: User, proof: Proof }> {
+  const { userId = '' } = user ?? {}
+  noteSubject(form.request, user?.userId)
+  // For a user without passkeys too, and for none: the answer must not come sooner.
+  const own = passkeysIn(await auth.accounts.factors(userId))
+  const isOfUser = response.userId !== null
+  const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
+  // Elsewhere it may belong to another user. It tells only those who know the id, which is random.
+  const isGone = factor === null && isOfUser && response.ceremony === 'login'
+  const unknown = isGone ? new UnknownPasskey(response.id) : null
+  const { challenge } = response
+  const used = await needed(auth.factors.passkeys, 'passkeys').verifyAssertion(response, { challenge, factor, userId })
+    .catch((error: unknown) => {
+      if (unknown !== null) return null
+      if (user !== null && Object(error).cause instanceof CounterRegression) {
+        audit('passkey-cloned', { userId }, form.request)
+        form.outbox.notice('passkey-cloned', user)
+      }
+      throw error
+    })
+  if (used === null || user === null || factor === null) {
+    throw unknown ?? new AuthError('invalid', { message: PASSKEY_REFUSED })
+  }
+  if (isBlocked(user)) throw new AuthError('blocked')
+  const proof = { method: 'passkey', at: Date.now() } as const
+  const { id, counter, usedAt, data } = used
+  const isNoted = counter === factor.counter && data.backedUp === factor.data.backedUp &&
+    factor.usedAt !== null && proof.at - factor.usedAt < DAY_MS
+  // Most passkeys have no counter: then there is nothing to write, but for the day of their use.
+  if (isNoted) return { user, proof }
+  const changed = await auth.accounts.changeFactors(userId, {
+    generation: user.generation,
+    endsSessions: false,
+    // Of two uses with one counter at a time, one is by a copy.
+    change: changeOf(id, present => present.counter === factor.counter ? { ...present, counter, usedAt, data } : null)
+  })
+  if (changed === null) throw new AuthError('invalid_state')
+  return { user: changed, proof }
+}
+
+export function passkeysIn (factors: readonly Factor[]): Factor[] {
+  return factors.filter(({ kind }) => kind === 'passkey')
+}

@@ -1,0 +1,339 @@
+import { randomUUID } from 'node:crypto'
+import { type Credential, type User, isBlocked } from '../../accounts/account.js'
+import { audit, noteSubject } from '../../audit.js'
+import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
+import { type Act, pathOf } from '../../core/act.js'
+import { type AuthenticatedUser, reauthenticateByPassword } from '../../core/complete-sign-in.js'
+import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
+import { type CurrentUser, current } from '../../core/current-user.js'
+import { ACCEPTED, type Form, type FormAnswer, type HashingForm, form, signedInAs } from '../../core/form.js'
+import { sendVerification } from '../../core/mail-links.js'
+import { type PasswordForm, assertText, recentByPassword, verifyPassword } from '../../core/recent.js'
+import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
+import { localIdentity, signIn, written } from '../../core/sign-in.js'
+import { endOtherSessions } from '../../core/sign-out.js'
+import { checkedEmail } from '../../email.js'
+import { AuthError, invalidRequest } from '../../errors.js'
+import type { Passwords } from '../../local-identity-provider.js'
+import type { Principal } from '../../session/record.js'
+import { SENT_MS } from '../../session/seen-sessions.js'
+import { NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword } from './forms.js'
+
+/** The form that creates a user at once. */
+const route = {
+  path: '/local/register',
+  user: 'anyone',
+  fields: {
+    email,
+    password: newPassword,
+    name: { type: 'string', maxLength: 1000, description: 'A display name' },
+    role: { type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it' },
+    email_verified: { ...checkbox, description: 'A checkbox: an initial claim, if the application allows it' },
+    remember
+  },
+  required: ['email', 'password'],
+  allowsExtraFields: true,
+  hashes: true,
+  // A registration sends a mail, and one mailbox may have many addresses.
+  limits: ['register', 'mail'],
+  isSignInAttempt: true
+} as const
+
+const REFUSALS = ['invalid_email', ...NEW_PASSWORD_REFUSALS, 'claim_not_allowed', 'exists'] as const
+
+/** Creates a user with a password and signs them in. Sends the link that confirms their address. */
+export const register = form({
+  ...route,
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'later',
+  summary: 'Register with e-mail and password, and sign in',
+  answers: { 201: signedIn },
+  refuses: [...REFUSALS, 'invalid_state', 'unauthenticated']
+}, async (auth, { request, fields, passwords, outbox }) => {
+  outbox.refuseWhenFull()
+  const { isKnown, ...authenticated } = await createOrFind(auth, { request, fields, passwords })
+  const principal = await signIn(auth, request, authenticated).catch((error: unknown) => {
+    // The user is created, although the sign-in waits.
+    const waits = error instanceof AuthError && error.code === 'second_factor_required'
+    if (waits && !isKnown) sendVerification(authenticated.user, outbox)
+    throw error
+  })
+  if (!isKnown) sendVerification(authenticated.user, outbox)
+  return signedInAs(principal, 201)
+})
+
+const registerUnconfirmed = form({
+  ...route,
+  when: auth => hasPasswords(auth) && auth.local?.registration?.verify === 'required',
+  summary: 'Register with e-mail and password; the link in a mail confirms the address',
+  answers: { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } },
+  refuses: REFUSALS
+}, async (auth, { request, fields, passwords, outbox }) => {
+  outbox.refuseWhenFull()
+  const { user, isKnown } = await createOrFind(auth, { request, fields, passwords })
+  if (!isKnown) sendVerification(user, outbox)
+  return ACCEPTED
+})
+
+/** Creates a user, or finds the one whom the same form has created. */
+async function createOrFind (
+  auth: AuthContext, form: PasswordForm & { readonly fields: Registration }
+): Promise<AuthenticatedUser & { isKnown: boolean }> {
+  try {
+    return { ...await createAccount(auth, form.passwords, form.fields), isKnown: false }
+  } catch (error) {
+    const isTaken = error instanceof AuthError && error.code === 'exists'
+    const found = isTaken ? await registeredJustNow(auth, form, form.fields) : null
+    if (found === null) throw error
+    return { ...found, isKnown: true }
+  }
+}
+
+/**
+ * Returns the user who was made in this minute with this very password, because the form was sent
+ * twice, perhaps without a cookie. That counts as a sign-in.
+ */
+export async function registeredJustNow (
+  auth: AuthContext, { request, passwords }: PasswordForm, { email: typed, password, remember }: Registration
+): Promise<AuthenticatedUser | null> {
+  const email = checkedEmail(typed)
+  const found = await auth.accounts.findCredential(email)
+  if (found === null || found.user.createdAt.getTime() < Date.now() - SENT_MS) return null
+  await auth.limits.login({ request, email }, async () => null)
+  const { matches } = await passwords.verifyPassword(found.passwordHash, password)
+  const { user, link } = found
+  const how = { method: 'password', remember: isChecked(remember) } as const
+  return matches ? { ...written(user), identity: localIdentity(user, link), ...how } : null
+}
+
+interface Registration {
+  readonly email: string
+  readonly password: string
+  readonly name?: string | undefined
+  readonly role?: string | undefined
+  readonly email_verified?: boolean | string
+  readonly remember?: boolean | string | undefined
+}
+
+/**
+ * Creates a user with a password, who is new until they are signed in.
+ *
+ * @param how `userId`: the id of the user; `isConfirmed`: whether a link has confirmed the address;
+ *   `before`: what comes first, once the password is hashed
+ */
+export async function createAccount (
+  auth: AuthContext,
+  passwords: Passwords,
+  fields: Registration,
+  { userId = randomUUID(), isConfirmed = false, before }: {
+    userId?: string, isConfirmed?: boolean, before?: () => Promise<void>
+  } = {}
+): Promise<AuthenticatedUser> {
+  assertText(fields.password)
+  const saysVerified = isChecked(fields.email_verified)
+  const claims = initialClaims(auth, { role: filledIn(fields.role), saysVerified })
+  const givenName = filledIn(fields.name?.trim())
+  const name = givenName === undefined ? null : checkedName(givenName)
+  const email = checkedEmail(fields.email)
+  const passwordHash = await passwords.hashPassword(fields.password, { email })
+
+  const isVerified = saysVerified || isConfirmed
+  const identity: IdentityClaims = {
+    sub: userId, email, ...(isVerified && { email_verified: true }), ...(name !== null && { name })
+  }
+  const link = { provider: 'local', subject: email, claims: identity }
+  await before?.()
+  const user = await auth.accounts.createUser({
+    userId,
+    email,
+    // The form proves nothing: accounts are never linked on what it says.
+    emailVerified: isConfirmed,
+    name,
+    claims,
+    isNew: true,
+    link,
+    passwordHash
+  })
+  if (user === null) throw new AuthError('exists')
+  const remember = isChecked(fields.remember)
+  return { ...written(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
+}
+
+/** Returns the claims that the form asks for; the application must allow them: anyone can post. */
+function initialClaims (
+  { local }: AuthContext, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
+): AuthorizationClaims {
+  const policy = local?.registration
+  if (saysVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
+  if (role === undefined) return {}
+  if (policy?.roles.includes(role) !== true) throw new AuthError('claim_not_allowed')
+  return authorizationClaims({ role })
+}
+
+const createPasskey = {
+  ...checkbox,
+  description: 'Whether the browser can make a passkey by itself: the script of the sign-in page says so'
+} as const
+
+/**
+ * Signs a user in by e-mail and password. A wrong password and an unknown e-mail are refused alike;
+ * a user whose address must be confirmed first gets the link again.
+ */
+export const login = form({
+  path: '/local/login',
+  when: hasPasswords,
+  summary: 'Sign in with e-mail and password',
+  user: 'anyone',
+  fields: { email, password, remember, createPasskey },
+  required: ['email', 'password'],
+  allowsExtraFields: true,
+  answers: { 200: signedIn },
+  refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
+  hashes: true,
+  isSignInAttempt: true,
+  async again (auth, form) {
+    const { user, record } = await current(auth, form.request)
+    return signedInWith(auth, form, { user, principal: record.principal })
+  }
+}, async (auth, form) => {
+  const { request, fields: { email, password, remember } } = form
+  const { accounts, limits, local } = auth
+  const address = checkedEmail(email)
+  const credential = await limits.login({ request, email: address }, () => accounts.findCredential(address))
+  noteSubject(request, credential?.user.userId)
+  // The e-mail may be the wrong one.
+  const { outdated } = await verifyPassword(form, password, credential, {})
+  if (credential === null) throw new AuthError('invalid')
+
+  const { user, link } = credential
+  if (outdated) await rehash(auth, form, credential)
+  // After the password was right, so that the answer tells nothing to others.
+  if (local?.registration?.verify === 'required' && !user.emailVerified && !isBlocked(user)) {
+    const { outbox } = form
+    outbox.refuseWhenFull()
+    sendVerification(user, outbox)
+    throw new AuthError('unverified')
+  }
+  const identity = localIdentity(user, link)
+  const principal = await signIn(auth, request, {
+    ...written(user), identity, method: 'password', remember: isChecked(remember)
+  })
+  return signedInWith(auth, form, { user, principal })
+})
+
+/** Leads to the page that offers a passkey, where the browser can make one. */
+function signedInWith (
+  auth: AuthContext,
+  { request, fields: { createPasskey, next } }: Form<{ createPasskey?: unknown, next?: string }>,
+  { user, principal }: { user: User, principal: Principal }
+): FormAnswer {
+  const answer = signedInAs(principal)
+  if (!isChecked(createPasskey) || !createsPasskeys(auth) || user.factors !== undefined) return answer
+  const query = { next: auth.pages.afterSuccess(request, next) }
+  return { ...answer, page: pathOf(auth, 'pages/create-passkey'), query }
+}
+
+/** Authenticates the signed-in user again, by their password; with factors, another act does. */
+export const reauthenticate = form({
+  path: '/local/reauthenticate',
+  when: auth => hasPasswords(auth) && !hasFactors(auth),
+  summary: 'Authenticate the signed-in user again',
+  user: 'signed-in',
+  fields: { password },
+  required: ['password'],
+  answers: { 204: { type: 'null', description: 'Done: the session has a new id' } },
+  refuses: ['invalid_state', 'invalid'],
+  hashes: true,
+  limits: ['reauthenticate'],
+  isSignInAttempt: true
+}, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
+
+export const changePassword = form({
+  path: '/local/change-password',
+  when: auth => hasMails(auth, 'changePassword'),
+  summary: 'Change the password of the signed-in user',
+  user: 'signed-in',
+  fields: { current: presentPassword, password: newPassword },
+  required: ['password'],
+  answers: { 204: changed },
+  refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
+  hashes: true,
+  isSignInAttempt: true
+}, async (auth, form) => {
+  assertText(form.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, form, form.fields.current)
+  if (credential === null) {
+    throw invalidRequest('This account has no password yet; set the first one instead.')
+  }
+  const { link, passwordHash: current } = credential
+  if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')
+})
+
+/** Sets the first password of the signed-in user, who must have confirmed their e-mail. */
+export const setFirstPassword = form({
+  path: '/local/set-password',
+  when: auth => hasMails(auth, 'setPassword'),
+  summary: 'Set the first password of the signed-in user',
+  description: 'The last sign-in must be less than ten minutes ago.',
+  user: 'signed-in',
+  fields: { password: newPassword },
+  required: ['password'],
+  answers: { 204: changed },
+  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS],
+  hashes: true,
+  isSignInAttempt: true
+}, async (auth, form) => {
+  assertText(form.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, form, undefined)
+  if (credential !== null) throw hasPassword()
+  const { email, emailVerified } = present.user
+  if (email === null || !emailVerified) {
+    throw new AuthError(email === null ? 'email_missing' : 'unverified', {
+      message: 'A password needs a confirmed e-mail address; confirm one first.'
+    })
+  }
+  if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
+})
+
+export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, login, reauthenticate]
+
+/** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
+async function rehash (
+  { accounts }: AuthContext,
+  { request, fields: { password }, passwords }: HashingForm<{ password: string }>,
+  { user: { userId }, passwordHash }: Credential
+): Promise<void> {
+  try {
+    await accounts.replacePasswordHash(userId, passwordHash, await passwords.rehashPassword(password))
+  } catch (error) {
+    request.log.warn({ err: error, userId }, 'the password hash could not be renewed')
+  }
+}
+
+/**
+ * Sets the password in a form in place of `current`, null for none. The session gets a new id.
+ *
+ * @returns false when the password of the user is another one by now
+ */
+async function replacePassword (
+  auth: AuthContext,
+  { request, fields: { password }, passwords, outbox }: HashingForm<{ password: string }>,
+  { user, record: { generation } }: CurrentUser,
+  { email, current }: { email: string, current: string | null }
+): Promise<boolean> {
+  const { accounts } = auth
+  const { userId } = user
+  const passwordHash = await passwords.hashPassword(password, { email })
+  if (await accounts.setPassword(userId, { passwordHash, current, generation }) === null) {
+    const credential = await accounts.credentialOf(userId)
+    if ((credential?.passwordHash ?? null) === current) throw new AuthError('unauthenticated')
+    return false
+  }
+  audit('password', { userId }, request)
+  outbox.notice('password-changed', user)
+  await endOtherSessions(auth, request, userId)
+  return true
+}
+
+function hasPassword (): AuthError {
+  return new AuthError('exists', { message: 'This account, or another one with its address, has a password already.' })
+}

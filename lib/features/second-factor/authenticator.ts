@@ -1,0 +1,321 @@
+/** What users do with authenticator apps and recovery codes. */
+import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Factor, FactorKind, User } from '../../accounts/account.js'
+import { withoutFactors } from '../../accounts/factors.js'
+import { audit } from '../../audit.js'
+import { nextAuthenticationStep, pathOf } from '../../core/act.js'
+import { newRecoveryCodes, recoveryHash } from '../../core/codes.js'
+import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../../core/context.js'
+import { current } from '../../core/current-user.js'
+import { type Form, type FormAnswer, form } from '../../core/form.js'
+import {
+  type Content, Html, type Texts, action, button, checkbox, codeField, form as htmlForm, html, sentence, ways
+} from '../../core/pages/elements.js'
+import type { Page } from '../../core/pages/layout.js'
+import { type Targets, type View, page, redirected, targetsOf } from '../../core/pages/page.js'
+import { withQuery } from '../../core/redirects.js'
+import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../../core/schema.js'
+import { AuthError, WRONG_SET_UP_CODE } from '../../errors.js'
+import { attemptEntry, findEntry, putEntry, takeEntry } from '../../session/lifecycle.js'
+import { ENROLMENT } from '../../session/store.js'
+import { passkeyForm, passkeyHints } from '../passkeys/form.js'
+import {
+  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
+  isCodeMailed, requireRecentFactor, sendMailCode
+} from './enrolment.js'
+import { countAttempt, openSecret, readCode, stepOf } from './sign-in.js'
+import { newTotpSecret, qrSvg, totpUri } from './totp.js'
+
+/** An authenticator app before its first code. The secret is sealed for the id of the factor. */
+interface PendingTotp {
+  readonly userId: string
+  readonly generation: number
+  readonly id: string
+  readonly secret: string
+}
+
+const enrolmentBody = objectOf('What the authenticator app is given', {
+  uri: { type: 'string', description: 'An otpauth: URI' },
+  secret: { type: 'string', description: 'Base32' },
+  svg: { type: ['string', 'null'], description: 'The URI as a QR code; null without the package uqr, or if too long' }
+})
+
+const recoveryCodes = objectOf('The recovery codes: no other answer contains them', {
+  recoveryCodes: { type: 'array', items: { type: 'string' } }
+})
+
+export const beginTotp = form({
+  path: '/local/totp/enroll',
+  when: hasSecondFactor,
+  summary: 'Begin to set up an authenticator app',
+  description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
+    'one. Nothing changes until a code confirms it.',
+  user: 'signed-in-or-not',
+  fields: { lost },
+  answers: { 200: enrolmentBody },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
+  limits: ['factor']
+}, async (auth, form) => {
+  const { request, fields: { next = null, lost } } = form
+  const isLost = isChecked(lost)
+  const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  const { userId, generation } = user
+  const [id, secret] = [randomUUID(), newTotpSecret()]
+  const pending: PendingTotp = { userId, generation, id, secret: await sealerOf(auth).seal(secret, id) }
+  await putEntry(request, ENROLMENT, pending)
+  if (asksMailCode) await sendMailCode(auth, form, user)
+  const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })
+  return { status: 200, body: await newApp(auth, user, secret), page }
+})
+
+/**
+ * Confirms an authenticator app by its first code, which is spent. All other sessions of the user
+ * end; a sign-in that waits for it is completed.
+ */
+export const confirmTotp = form({
+  path: '/local/totp/confirm',
+  when: hasSecondFactor,
+  summary: 'Confirm an authenticator app by its first code',
+  description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
+  user: 'signed-in-or-not',
+  fields: { code: factorCode, lost, mailCode },
+  required: ['code'],
+  answers: { 200: recoveryCodes },
+  refuses: ['unauthenticated', 'reauthenticate', 'invalid_code', 'invalid_state', 'blocked'],
+  limits: ['factor'],
+  isSignInAttempt: true,
+  // No one has seen those of the first answer.
+  async again (auth, form) {
+    const { user: { userId, generation } } = await current(auth, form.request)
+    const codes = newRecoveryCodes()
+    const change = (factors: readonly Factor[]): Factor[] => withRecoveryCodes(factors, codes)
+    const changed = await auth.accounts.changeFactors(userId, { generation, endsSessions: false, change })
+    if (changed === null) throw new AuthError('invalid_state')
+    return shown(auth, form, codes)
+  }
+}, async (auth, form) => {
+  const { request, fields: { code, ...ofLost } } = form
+  const { isLost, mailCode } = lostPasskeysIn(ofLost)
+  const typed = readCode(code)
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user: { userId, generation }, asksMailCode } = enrolling
+  const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
+  if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
+  await countAttempt(auth, form, { userId, generation })
+  if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
+  const { id, secret } = pending
+  const { text } = await openSecret(auth, request, pending)
+  const step = typed.kind === 'totp' ? stepOf(auth, text, typed.code) : null
+  if (step === null) throw new AuthError('invalid_code', { message: WRONG_SET_UP_CODE })
+  if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
+
+  const codes = newRecoveryCodes()
+  const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
+  await addFactor(auth, form, enrolling, {
+    proof: { method: 'totp', at: Date.now() },
+    endsSessions: true,
+    change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
+  })
+  return shown(auth, form, codes)
+})
+
+/** Removes the authenticator app of the signed-in user; the recovery codes with the last factor. */
+export const removeTotp = form({
+  path: '/local/totp/remove',
+  when: hasSecondFactor,
+  summary: 'Remove the authenticator app of the signed-in user',
+  description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+  user: 'signed-in',
+  fields: {},
+  refuses: ['reauthenticate', 'invalid_state', 'forbidden', 'not_found']
+}, async (auth, { request, outbox }) => {
+  const { user, record } = await requireRecentFactor(auth, request)
+  const { factors: kinds = [] } = user
+  if (!kinds.includes('totp')) {
+    throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
+  }
+  if (!kinds.includes('passkey')) await assertNotRequired(auth, record)
+  await changeFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
+  audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
+  outbox.notice('factor-removed', user)
+})
+
+export const renewRecoveryCodes = form({
+  path: '/local/recovery-codes',
+  when: hasSecondFactor,
+  summary: 'Replace the recovery codes of the signed-in user',
+  description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
+  user: 'signed-in',
+  fields: {},
+  answers: { 200: recoveryCodes },
+  refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
+}, async (auth, form) => {
+  const { request } = form
+  const { user, record } = await requireRecentFactor(auth, request)
+  if (user.factors === undefined) throw new AuthError('second_factor_missing')
+  const codes = newRecoveryCodes()
+  await changeFactors(auth, request, record, factors => withRecoveryCodes(factors, codes))
+  audit('recovery-codes', { userId: user.userId }, request)
+  form.outbox.notice('recovery-codes-renewed', user)
+  return shown(auth, form, codes)
+})
+
+/** Returns who sets up an app, and what the app is given; `app` is null before that has begun. */
+async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: boolean) {
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user } = enrolling
+  const pending = await findEntry<PendingTotp>(request, ENROLMENT)
+  if (pending?.userId !== user.userId) return { enrolling, app: null }
+  const { text } = await openSecret(auth, request, pending)
+  return { enrolling, app: await newApp(auth, user, text) }
+}
+
+/** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
+async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
+  return { uri, secret, svg: await qrSvg(uri) }
+}
+
+function shown (
+  auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
+): FormAnswer {
+  const layout = needed(auth.layout, 'pages')
+  const { common, factors } = layout.textsFor(request)
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  // In the page itself: no other answer contains them.
+  const file = encodeURIComponent(`${issuer}: ${factors.recoveryTitle}\n\n${recoveryCodes.join('\n')}\n`)
+  return {
+    status: 200,
+    body: { recoveryCodes },
+    show: () => layout.send(reply, {
+      title: factors.recoveryTitle,
+      content: [
+        html`<p>${factors.recoveryText}</p>`,
+        html`<ul class="codes">${recoveryCodes.map(code =>
+          html`<li><code dir="ltr" translate="no">${code}</code></li>`)}</ul>`,
+        html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
+          factors.saveCodes}</a>`,
+        checkbox('saved', factors.codesSaved, false),
+        button(auth.pages.afterSuccess(request, next), common.continue, 'primary')
+      ]
+    })
+  }
+}
+
+function newFactor (kind: FactorKind, content: Partial<Factor>): Factor {
+  const id = randomUUID()
+  return { id, kind, name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...content }
+}
+
+function withRecoveryCodes (factors: readonly Factor[], codes: readonly string[]): Factor[] {
+  return [...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)]
+}
+
+function recoveryFactor (codes: readonly string[]): Factor {
+  return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
+}
+
+interface SetUp {
+  readonly targets: Targets
+  /** Whether the user has to enter a code that is sent by e-mail, too. */
+  readonly asksMailCode: boolean
+  /** The page to go back to; null where a sign-in waits for the factor. */
+  readonly back: string | null
+}
+
+export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
+  const { request, reply, texts, next, isLost } = view
+  const here = withQuery(pathOf(auth, 'local/totp'), { next })
+  const pending = await pendingTotp(auth, request, isLost).catch(async (error: unknown) => {
+    const { code }: Partial<AuthError> = Object(error)
+    const step = await nextAuthenticationStep(auth, request, error, { next: here, needing: here })
+    const page = code === 'unauthenticated' ? auth.pages.loginWith(request, here) : step?.page ?? null
+    if (page === null) throw error
+    return { page }
+  })
+  if ('page' in pending) return redirected(reply, pending.page)
+  const { enrolling, app } = pending
+  const setUp = setUpOf(auth, view, enrolling)
+  if (app === null) return enrolPage(auth, view, setUp)
+  const { uri, secret, svg } = app
+  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const { factors, confirm } = texts
+  const key = secret.replace(/.{4}(?!$)/g, '$& ')
+  return setUpPage(auth, texts, setUp, [
+    html`<p>${sentence(factors.appText, { issuer })}</p>`,
+    // Made by uqr of what we have made.
+    svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
+    html`<p><a href="${uri}">${factors.openApp}</a></p>
+<p>${factors.key}<br><code dir="ltr" translate="no">${key}</code></p>`,
+    htmlForm({
+      action: pathOf(auth, 'local/totp/confirm'),
+      hidden: { ...setUp.targets, done: 'saved' },
+      fields: [codeField('code', factors.appCode, 'numeric'), setUp.asksMailCode && mailCodeField(texts)],
+      submit: confirm.submit
+    })
+  ])
+})
+
+/** The page on which a user begins to set up an authenticator app, or adds a passkey. */
+export async function enrolPage (auth: AuthContext, { request, texts }: View, setUp: SetUp): Promise<Page> {
+  const { passkeyPaths } = auth
+  const isMailed = passkeyPaths !== null && await isCodeMailed(request)
+  const { script, options } = passkeyPaths ?? { script: null, options: null }
+  const page = setUpPage(auth, texts, setUp, ways(
+    texts.signIn.or,
+    hasSecondFactor(auth) && action(pathOf(auth, 'local/totp/enroll'), setUp.targets, texts.factors.setUp),
+    options && passkeyPart(auth, texts, { ...setUp, options, isMailed })
+  ))
+  return { script, ...page }
+}
+
+function passkeyPart (
+  auth: AuthContext,
+  texts: Texts,
+  { targets, asksMailCode, options, isMailed }: SetUp & { options: string, isMailed: boolean }
+): Content {
+  if (asksMailCode && !isMailed) {
+    // The form that asks for the code begins a ceremony, which mails it, and leads back here.
+    const begin = { ...targets, next: targets.error_next, for: 'register' }
+    return [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)]
+  }
+  const register = pathOf(auth, 'local/passkeys/register')
+  const fields = asksMailCode && mailCodeField(texts)
+  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
+}
+
+export function setUpOf (
+  auth: AuthContext, { request, next }: View, { waiting, asksMailCode }: Pick<EnrollingUser, 'waiting' | 'asksMailCode'>
+): SetUp {
+  const lost = asksMailCode && waiting === null ? 'true' : null
+  return {
+    targets: { ...targetsOf(auth, 'local/totp', { next, lost }), lost },
+    asksMailCode,
+    back: waiting === null ? auth.pages.afterSuccess(request, next) : null
+  }
+}
+
+function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: Content): Page {
+  const { common, factors } = texts
+  return {
+    title: back === null ? factors.requiredTitle : factors.setUp,
+    content: [
+      back === null && html`<p>${factors.requiredText}</p>`,
+      content,
+      back === null ? leaveForm(auth, texts) : button(back, common.back)
+    ]
+  }
+}
+
+/** The form by which a user leaves a sign-in that waits, or goes on as another one. */
+export function leaveForm (
+  auth: AuthContext, { confirm }: Texts, next = auth.pages.application.login ?? auth.site.publicPath('/')
+): Html {
+  return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
+}
+
+function mailCodeField ({ factors }: Texts): Html {
+  return codeField('mailCode', factors.mailCode, 'numeric', factors.mailText)
+}

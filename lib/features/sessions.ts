@@ -1,0 +1,141 @@
+import { type Act, answerWithStatus } from '../core/act.js'
+import {
+  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
+} from '../core/context.js'
+import { currentPrincipal, currentStatus } from '../core/current-user.js'
+import { type Form, type FormAnswer, form } from '../core/form.js'
+import { openapiComponents } from '../core/openapi.js'
+import { assertRecent } from '../core/recent.js'
+import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
+import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
+import { AuthError } from '../errors.js'
+import { authenticationOf, recordIn } from '../session/record.js'
+
+const { Principal: principal } = openapiComponents.schemas
+
+const offered = {
+  password: { type: 'boolean' },
+  registration: { type: 'boolean', description: 'By a password' },
+  passwordReset: { type: 'boolean', description: 'By a link in a mail' },
+  mail: { type: 'boolean', description: 'By a link or a code in a mail' },
+  passkeys: { type: 'boolean' },
+  remember: { type: 'boolean', description: 'Whether a checkbox `remember` makes a longer session' },
+  providers: { type: 'array', items: { type: 'string' }, description: 'The names of the external providers' }
+}
+
+const time = { type: 'string', format: 'date-time' }
+
+const authentication = objectOf('How and when the user authenticated; null for a visitor', {
+  at: time,
+  methods: {
+    type: 'array',
+    items: { type: 'object', required: ['method', 'at'], properties: { method: { type: 'string' }, at: time } }
+  },
+  secondFactor: { type: 'boolean', description: 'Whether a second factor was among the methods' }
+})
+
+const sessionSchema = operation({
+  summary: 'Read the session',
+  description: 'The first request of a front end. A visitor gets no cookie.',
+  operationId: 'authSession',
+  user: 'signed-in-or-not',
+  answers: {
+    200: objectOf('Who is signed in, and how users may sign in', {
+      principal: { ...principal, type: ['object', 'null'], description: 'The signed-in user; null for a visitor' },
+      authentication: { ...authentication, type: ['object', 'null'] },
+      offers: objectOf('How users may sign in', offered)
+    })
+  },
+  refuses: ['unavailable']
+})
+
+export const readSession: Act = {
+  mount ({ scope, auth }) {
+    const offers = offersOf(auth)
+    const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }
+    scope.get('/session', options, async request => ({
+      principal: await currentPrincipal(auth, request), authentication: authenticationOf(request), offers
+    }))
+  }
+}
+
+function offersOf (auth: AuthContext): Record<keyof typeof offered, boolean | string[]> {
+  return {
+    password: hasPasswords(auth),
+    registration: canRegister(auth),
+    passwordReset: hasMails(auth, 'forgotPassword'),
+    mail: hasMailSignIn(auth),
+    passkeys: hasPasskeys(auth),
+    remember: auth.remember !== null,
+    providers: auth.providers.map(({ name }) => name)
+  }
+}
+
+const route = {
+  summary: 'Sign out',
+  user: 'signed-in-or-not',
+  fields: {
+    everywhere: { ...checkbox, description: 'A checkbox: ends all sessions of the user' },
+    provider: { ...checkbox, description: 'A checkbox: signs the user out at the provider of the sign-in, too' }
+  },
+  answers: {
+    200: {
+      description: 'With `provider`: the URL of the sign-out there, or a page that opens it',
+      content: {
+        'application/json': { schema: { properties: { url: { type: 'string' } } } }, 'text/html': { schema: {} }
+      }
+    },
+    204: done
+  },
+  needsElapsedTime: true
+} as const
+
+const logout = form({ path: '/logout', ...route }, endSessions)
+
+const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
+
+/**
+ * Ends one session of the signed-in user, who must have authenticated recently: a stolen session
+ * must not end those of its owner. For the session of the request it is a sign-out.
+ *
+ * @see OWASP ASVS 7.5.2
+ */
+const endListedSession = form({
+  path: '/local/sessions/end',
+  when: ({ local }) => local?.accountRoutes.sessionsEnd === true,
+  operationId: 'authLocalEndSession',
+  summary: 'End one session of the signed-in user',
+  description: 'The last authentication must be less than ten minutes old. ' +
+    'The present session ends as by a sign-out.',
+  user: 'signed-in',
+  fields: {
+    id: { type: 'string', pattern: '^[A-Za-z0-9_-]{32}$', description: 'From the list of `app.auth.sessions`' }
+  },
+  required: ['id'],
+  refuses: ['reauthenticate', 'not_found', 'unsupported']
+}, async (auth, { request, reply, fields: { id } }) => {
+  const record = await currentStatus(auth, request) === null ? null : recordIn(request.session)
+  if (record === null) throw new AuthError('unauthenticated')
+  assertRecent(record)
+  if (isSessionOf(request, id)) return signOut(auth, request, reply)
+  const isEnded = await endSessionOfUser(auth, { userId: record.principal.userId, id }, request)
+  if (!isEnded) throw new AuthError('not_found', { message: 'The user has no open session with this id.' })
+})
+
+const signedOut: Act = {
+  when: ({ signOutSealer }) => signOutSealer !== null,
+  mount: async mounting => (await import('./identities/sign-out.js')).mountSignedOut(mounting)
+}
+
+/** What reads and ends sessions, in the order of the document. */
+export const SESSION_ACTS: readonly Act[] = [readSession, logout, revoke, signedOut, endListedSession]
+
+async function endSessions (
+  auth: AuthContext, form: Form<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>
+): Promise<FormAnswer | void> {
+  const { request, reply, fields: { everywhere, provider } } = form
+  const signOutHere = async (): Promise<void> =>
+    (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
+  if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
+  return (await import('./identities/sign-out.js')).signOutThere(auth, form, signOutHere)
+}

@@ -1,0 +1,165 @@
+import { Signer } from '@fastify/cookie'
+import type { FastifyRequest } from 'fastify'
+import { BoundedMap } from '../base/values.js'
+import { isEqual } from '../secrets.js'
+
+/**
+ * Returns the name of the session cookie of a request. The application may have configured the name
+ * and a prefix of the value, so the cookie is the one whose value ends with the signed session id;
+ * a new session has none.
+ */
+export function sessionCookieName (request: FastifyRequest): string | undefined {
+  const { encryptedSessionId } = request.session
+  return Object.entries(request.cookies).find(([, value]) => value?.endsWith(encryptedSessionId))?.[0]
+}
+
+/**
+ * Puts the id of the present session into the cookie of a request, as if the browser had sent it.
+ * Otherwise @fastify/session would clear the cookie of the replaced session first and answer with
+ * two `Set-Cookie` of one name.
+ */
+export function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
+  const prefix = String(request.cookies[name]).slice(0, -before.encryptedSessionId.length)
+  request.cookies[name] = prefix + request.session.encryptedSessionId
+}
+
+/**
+ * Returns the session ids that cookies of a request have signed, whether or not their sessions are
+ * in the store. The name of the session cookie may be the application's, so each cookie is looked
+ * at, also without the prefix `s:` of express-session.
+ */
+export function signedIdsIn (request: FastifyRequest): string[] {
+  const signer = signerOf(request.session)
+  return cookiesIn(request).flatMap(([, cookie]) => unsigned(signer, cookie.replace(/^s:/, '')) ?? [])
+}
+
+/** Returns the session ids that the cookies of a request have signed: of each name one cookie. */
+export function namedIdsIn ({ cookies, session }: FastifyRequest): string[] {
+  const signer = signerOf(session)
+  const values = Object.values(cookies).filter(value => value?.includes('.') === true)
+  return values.flatMap(value => unsigned(signer, String(value).replace(/^s:/, '')) ?? [])
+}
+
+/** Makes another session that of a request, as if its cookie had come in place of another one. */
+export async function useSession (request: FastifyRequest, id: string, inPlaceOf: string): Promise<void> {
+  const signer = signerOf(request.session)
+  const { sign }: { sign: (id: string) => string } = Object(signer)
+  const signed = sign.call(signer, id)
+  for (const [name, value] of Object.entries(request.cookies)) {
+    const [prefix = ''] = /^s:/.exec(String(value)) ?? []
+    if (unsigned(signer, String(value).slice(prefix.length)) === inPlaceOf) request.cookies[name] = prefix + signed
+  }
+  await new Promise<void>((resolve, reject) => {
+    request.server.decryptSession(signed, request, error => { error ? reject(error) : resolve() })
+  })
+}
+
+/** Returns the session id that a cookie has signed; null for another cookie. */
+export function unsigned (signer: unknown, cookie: string): string | null {
+  try {
+    const { valid, value = null } = Object(signer).unsign(cookie)
+    return valid === true ? value : null
+  } catch {
+    // An own signer may fail at a cookie that it has not made.
+    return null
+  }
+}
+
+/** Returns what signs the cookies of sessions. */
+export function signerOf (session: FastifyRequest['session']): unknown {
+  return Object.getOwnPropertySymbols(session).map(symbol => Reflect.get(session, symbol))
+    .find(value => typeof Object(value).unsign === 'function')
+}
+
+/** Returns the values of all cookies of a name: a browser sends one for each domain and path. */
+export function cookiesNamed (request: FastifyRequest, name: string): string[] {
+  return cookiesIn(request).flatMap(([other, value]) => other === name ? [value] : [])
+}
+
+function cookiesIn ({ headers: { cookie = '' }, server }: FastifyRequest): Array<[name: string, value: string]> {
+  return cookie.split(';').flatMap(pair => Object.entries(server.parseCookie(pair)))
+}
+
+/**
+ * The config of a route to which pages of other sites send: its requests have no session. Browsers
+ * withhold cookies that are `SameSite=Lax` there, so the cookie of a new one would replace theirs.
+ */
+export const WITHOUT_SESSION: object = { svcAuth: 'without session' }
+
+/** Whether a request is to such a route, a POST. Fastify makes its options anew each time. */
+export function isWithoutSession (request: FastifyRequest): boolean {
+  return request.method === 'POST' && Object(request.routeOptions.config).svcAuth !== undefined
+}
+
+const warned = new WeakSet<object>()
+
+/**
+ * Warns once when the session cookie is for https: but requests appear to come over http:. Then
+ * @fastify/session does not save what the application writes into a session.
+ */
+export function warnOfPlainHttp (request: FastifyRequest): void {
+  const { session, sessionStore, protocol } = request
+  if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
+  warned.add(sessionStore)
+  request.log.warn('The session cookie is for https:, but this request came over http:. ' +
+    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses, or to ' +
+    '(address, hop) => hop < 1 where it has no fixed one; ' +
+    'otherwise what the application writes into sessions is lost, and all clients count as one address.')
+}
+
+const warnedOfSeveral = new WeakSet<object>()
+
+export function warnOfSeveral ({ sessionStore, log }: FastifyRequest, name: string, effect: string): void {
+  if (warnedOfSeveral.has(sessionStore)) return
+  warnedOfSeveral.add(sessionStore)
+  log.warn(`A browser sent several cookies named ${name}: ${effect}. The domain or the path of the cookie was ` +
+    'changed, or another application on this host uses the name; give each application its own cookieName.')
+}
+
+/** A hook for sessions of the application: of several cookies @fastify/session reads the first. */
+export async function warnOfRepeatedCookie (request: FastifyRequest): Promise<void> {
+  const cookies = cookiesIn(request)
+  const last = new Map(cookies.map(([name], index) => [name, index]))
+  const repeated = new Set(cookies.flatMap(([name], index) => last.get(name) === index ? [] : [name]))
+  if (repeated.size === 0) return
+  const signer = signerOf(request.session)
+  const [name] = cookies.find(([name, cookie]) =>
+    repeated.has(name) && unsigned(signer, cookie.replace(/^s:/, '')) !== null) ?? []
+  if (name !== undefined) warnOfSeveral(request, name, 'only the first one counts, so a sign-in may have no effect')
+}
+
+/**
+ * The maximum number of remembered cookies. For a session that is not remembered the signature is
+ * computed with each request, and after a rotation its user signs in again.
+ */
+const MAX_REMEMBERED = 10_000
+
+/**
+ * Signs session cookies with the first secret and accepts those signed with any of the secrets.
+ *
+ * @fastify/session compares the cookie of a request with a new signature of its id and clears the
+ * cookie when they differ, so a rotation of secrets would sign all users out. Therefore a session
+ * keeps the signature of its cookie until a sign-in gives it a new id. A signature that was
+ * verified is not computed again: the cookies of later requests are compared with it.
+ */
+export class RotatingSigner {
+  readonly #signer: Signer
+  readonly #cookieById = new BoundedMap<string>(MAX_REMEMBERED)
+
+  constructor (secrets: string[], algorithm: string | undefined) {
+    this.#signer = new Signer(secrets, algorithm)
+  }
+
+  sign (id: string): string {
+    return this.#cookieById.get(id) ?? this.#signer.sign(id)
+  }
+
+  unsign (cookie: string): ReturnType<Signer['unsign']> {
+    const id = cookie.slice(0, cookie.lastIndexOf('.'))
+    const verified = this.#cookieById.get(id)
+    if (verified !== undefined && isEqual(verified, cookie)) return { valid: true, renew: false, value: id }
+    const unsigned = this.#signer.unsign(cookie)
+    if (unsigned.valid && (unsigned.renew || verified === undefined)) this.#cookieById.set(id, cookie)
+    return unsigned
+  }
+}
