@@ -195,7 +195,7 @@ export function noteSubject (request: object, userId: string | undefined): void 
 }
 
 /** Returns the payload of the event `failure`. */
-export function failureOf (request: FastifyRequest, provider: string, code: string): AuditContent<'failure'> {
+export function failureEvent (request: FastifyRequest, provider: string, code: string): AuditContent<'failure'> {
   const { url: route = '' } = request.routeOptions
   return { provider, code, route, ...withoutUndefined({ userId: subjects.get(request) }) }
 }

@@ -226,7 +226,7 @@ export function resolveOptions (
     onDelete,
     onLink,
     onSignIn,
-    pages: new RedirectPages(site, {
+    redirects: new RedirectPages(site, {
       login: pages.loginPage ?? routePath(layout, 'pages/sign-in'),
       reauthenticate: pages.reauthenticatePage ?? routePath(layout, 'pages/confirm'),
       secondFactor: pages.secondFactorPage ?? (layout === null

@@ -154,19 +154,19 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, signOutSecrets, ...resolved } = options
   const { factors, site } = resolved
-  const kept = capabilitiesOf(store)
-  const records = kept.entries ?? new MemoryEntries()
+  const capabilities = capabilitiesOf(store)
+  const records = capabilities.entries ?? new MemoryEntries()
   for (const entries of [records, session?.rows.entries]) {
     if (entries instanceof MemoryEntries) entries.log = app.log
   }
-  const counter = await setUpCounter(app, rateLimit, kept.attempts)
+  const counter = await setUpCounter(app, rateLimit, capabilities.attempts)
   const channel = new EventEmitter<AuthEvents>()
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
   return Object.freeze({
     ...resolved,
-    kept,
+    capabilities,
     records,
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),

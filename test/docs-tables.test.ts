@@ -112,7 +112,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onSignIn,
     onLink,
     onDelete,
-    pages: {
+    redirects: {
       application: {
         login: loginPage,
         register: registerPage,

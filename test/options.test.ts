@@ -23,7 +23,7 @@ t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
 
   t.match(resolved.site, { baseUrl: null, trustedOrigins: new Set() })
-  t.strictSame(resolved.pages.application, {
+  t.strictSame(resolved.redirects.application, {
     login: null, reauthenticate: null, secondFactor: null, step: null, register: null, forgotPassword: null, account: null
   })
   t.strictSame({ ...resolved, site: null, pages: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {

@@ -9,12 +9,14 @@ import {
 } from './changes.js'
 import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail,
-  replacePasswordHash, resetPassword, setPassword, verifyEmail
+  replacePasswordHash, resetPasswordRule, setPassword, verifyEmailRule
 } from './credentials.js'
 import {
-  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signIn, signInByMail, unprovenOf
+  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
 } from './sign-in.js'
-import { type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactors } from './factors.js'
+import {
+  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
+} from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
   enterIdentity, newAccount, refreshIdentity, removeLink, updateLink
@@ -147,7 +149,7 @@ export class Accounts {
    */
   async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
     const { provider, subject, verifiedEmail } = change.identity
-    const rule = signIn(found, change, { isTrial, now: Date.now() })
+    const rule = signInRule(found, change, { isTrial, now: Date.now() })
     return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
   }
 
@@ -319,7 +321,7 @@ export class Accounts {
   async verifyEmail (
     token: MailTokenClaims, existing: string | null = null
   ): Promise<ConfirmedEmail | 'unchanged' | null> {
-    return this.#change({ userId: token.userId }, verifyEmail(token, existing, Date.now()))
+    return this.#change({ userId: token.userId }, verifyEmailRule(token, existing, Date.now()))
   }
 
   /**
@@ -337,7 +339,7 @@ export class Accounts {
   async resetPassword (
     token: MailTokenClaims, passwordHash: string, existing: string = 'remove'
   ): Promise<ConfirmedEmail | null> {
-    return this.#change({ userId: token.userId }, resetPassword(token, passwordHash, { existing, now: Date.now() }))
+    return this.#change({ userId: token.userId }, resetPasswordRule(token, passwordHash, { existing, now: Date.now() }))
   }
 
   /**
@@ -391,7 +393,7 @@ export class Accounts {
    *   throws; then nothing was written
    */
   async changeFactors (userId: string, change: FactorChange): Promise<User | null> {
-    return this.#change({ userId }, changeFactors(change, Date.now()))
+    return this.#change({ userId }, changeFactorsRule(change, Date.now()))
   }
 
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {

@@ -61,7 +61,7 @@ export function replacePasswordHash (current: string, next: string): Rule<void> 
   }
 }
 
-export function verifyEmail (
+export function verifyEmailRule (
   token: MailTokenClaims, existing: string | null, now: number
 ): Rule<ConfirmedEmail | 'unchanged' | null> {
   return account => {
@@ -72,7 +72,7 @@ export function verifyEmail (
   }
 }
 
-export function resetPassword (
+export function resetPasswordRule (
   token: MailTokenClaims, passwordHash: string, { existing, now }: { existing: string, now: number }
 ): Rule<ConfirmedEmail | null> {
   return account => {

@@ -76,7 +76,7 @@ export function attemptFactor (generation: number, spend: FactorSpending, now: n
   }
 }
 
-export function changeFactors (
+export function changeFactorsRule (
   { generation, kinds, endsSessions, change }: FactorChange, now: number
 ): Rule<User | null> {
   return account => {

@@ -5,7 +5,7 @@ import {
   linksOf, userOf, withConfirmedEmail, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
-import { type FactorChange, changeFactors, withFactors } from './factors.js'
+import { type FactorChange, changeFactorsRule, withFactors } from './factors.js'
 import {
   type FoundUser, type LinkedIdentity, type NotedSignIn, isAsFound, newAccount, notedSignIn, withIdentity
 } from './identities.js'
@@ -147,14 +147,14 @@ export interface SignInChange {
 }
 
 /** Writes what was found and the factor together, or nothing. */
-export function signIn (
+export function signInRule (
   found: FoundUser, { factors, ...change }: SignInChange, { isTrial, now }: { isTrial: boolean, now: number }
 ): Rule<NotedSignIn | null> {
   return (account, holders) => {
     if (account === null || !isAsFound(account, found)) return { result: null }
     if (isBlocked(userOf(account), now)) throw new AuthError('blocked')
     let left = withHeld(account, holders, change)
-    if (left !== null && factors !== undefined) left = changeFactors(factors, now)(left, holders).account ?? null
+    if (left !== null && factors !== undefined) left = changeFactorsRule(factors, now)(left, holders).account ?? null
     if (left === null) return { result: null }
     return { result: notedSignIn(account, left), ...(!isTrial && { account: left }) }
   }

@@ -12,7 +12,7 @@ import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../engines/sql.js'
 import { newKey } from '../core/tokens/token-keys.js'
-import { OF_LINKS, type OptionName, type Values, note } from './options.js'
+import { OF_LINKS, type OptionName, type ParsedOptions, note } from './options.js'
 
 export interface Command {
   /** What follows the name. */
@@ -20,7 +20,7 @@ export interface Command {
   readonly does: string
   readonly options: readonly OptionName[]
   /** Returns what is printed. */
-  readonly run: (values: Values, who: string) => Promise<object>
+  readonly run: (values: ParsedOptions, who: string) => Promise<object>
 }
 
 /** Who did it, in audit events. */
@@ -110,7 +110,7 @@ function warnOfUnconfirmed ({ email, emailVerified }: User): void {
 
 function ofUser (
   takes: string, does: string, options: readonly OptionName[],
-  act: (auth: Authorization, user: User, values: Values, store: SqlAuthStore) => Promise<object>
+  act: (auth: Authorization, user: User, values: ParsedOptions, store: SqlAuthStore) => Promise<object>
 ): Command {
   return {
     takes: `<user> ${takes}`.trimEnd(),
@@ -125,7 +125,7 @@ function ofUser (
 }
 
 async function withAuthorization (
-  values: Values, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
+  values: ParsedOptions, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
 ): Promise<object> {
   const { Authorization } = await import('../core/app-auth/authorization.js')
   return withStore(values, false, async store => work(new Authorization(store, LOG), store))
@@ -133,7 +133,7 @@ async function withAuthorization (
 
 /** Works on tables as this version has them; if they may be missing, on older ones and on none. */
 async function withStore (
-  values: Values,
+  values: ParsedOptions,
   mayLack: boolean,
   work: (store: SqlAuthStore, missing: readonly string[]) => Promise<object>
 ): Promise<object> {
@@ -152,7 +152,7 @@ async function withStore (
   }
 }
 
-async function storeOf (values: Values): Promise<SqlAuthStore> {
+async function storeOf (values: ParsedOptions): Promise<SqlAuthStore> {
   const { store: target } = values
   if (target !== undefined && hasPassword(target)) {
     throw new OptionsError('--store has a password, which the list of processes shows; set LOCAL_AUTH_DB to the URL')
@@ -175,12 +175,12 @@ function unsupported (message: string): AuthError {
 }
 
 /** Checks the settings of links; they are loaded for links alone. */
-async function linkMaker (values: Values) {
+async function linkMaker (values: ParsedOptions) {
   return (await import('./links.js')).linkMaker(values, await optionsOfApp(values))
 }
 
 /** Returns the options that the module of `--app` exports; null without it. */
-async function optionsOfApp ({ app }: Values): Promise<GivenOptions | null> {
+async function optionsOfApp ({ app }: ParsedOptions): Promise<GivenOptions | null> {
   if (app === undefined) return null
   const { default: options } = await import(pathToFileURL(resolve(app)).href).catch((cause: unknown) => {
     const remedy = app.endsWith('ts') ? ' (NODE_OPTIONS=--import=tsx loads TypeScript that Node.js does not)' : ''
@@ -191,7 +191,7 @@ async function optionsOfApp ({ app }: Values): Promise<GivenOptions | null> {
 }
 
 /** `k=v` is a text, `k:=v` the JSON value v. */
-function claimsIn ({ claim: claims = [] }: Values): Record<string, string> {
+function claimsIn ({ claim: claims = [] }: ParsedOptions): Record<string, string> {
   return Object.fromEntries(claims.map(claim => {
     const [, name, isJson, value = ''] = /^([^=]+?)(:?)=(.*)$/s.exec(claim) ?? []
     try {

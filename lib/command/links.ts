@@ -9,10 +9,10 @@ import { type GivenOptions, resolveOptions } from '../options.js'
 import { settingsIn } from '../secrets.js'
 import type { SqlAuthStore } from '../engines/sql.js'
 import { newKey } from '../core/tokens/token-keys.js'
-import { OF_LINKS, type Values, note } from './options.js'
+import { OF_LINKS, type ParsedOptions, note } from './options.js'
 
 /** Checks what links need, as the application does, and returns what makes one. */
-export function linkMaker (values: Values, app: GivenOptions | null) {
+export function linkMaker (values: ParsedOptions, app: GivenOptions | null) {
   const { 'base-url': baseUrl, prefix, issuer } = values
   if (app !== null && issuer !== undefined) throw new OptionsError('--issuer must be absent: --app has it')
   const given = { ...(app ?? optionsOf(values)), ...withoutUndefined({ baseUrl, prefix }), session: undefined }
@@ -41,7 +41,7 @@ export function linkMaker (values: Values, app: GivenOptions | null) {
 }
 
 /** The options of an application of which only the settings and the arguments are known. */
-function optionsOf (values: Values): GivenOptions {
+function optionsOf (values: ParsedOptions): GivenOptions {
   const missing = OF_LINKS.filter(name => values[name] === undefined).map(name => `--${name}`)
   if (missing.length > 0) {
     throw new OptionsError(`A link needs ${missing.join(', ')} as the application has them (by default ` +

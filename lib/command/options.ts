@@ -39,7 +39,7 @@ const OPTIONS = {
 /** What makes links, as the application has it. */
 export const OF_LINKS = ['base-url', 'issuer', 'prefix'] as const
 
-export type Values = ReturnType<typeof parse>['values']
+export type ParsedOptions = ReturnType<typeof parse>['values']
 
 export type OptionName = keyof typeof OPTIONS
 

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { auditEntry, failureOf, publish } from '../audit.js'
+import { auditEntry, failureEvent, publish } from '../audit.js'
 import { isText } from '../claims.js'
 import { AuthError, type AuthErrorCode } from '../errors.js'
 import { ProviderFailure } from '../providers/failures.js'
@@ -58,7 +58,7 @@ const NEXT_MAX_AGE_S = 24 * 60 * 60
  */
 export function keepNextOfMail (auth: AuthContext, request: FastifyRequest, reply: FastifyReply, target: string): void {
   const next = isOwnPath(target) ? new URL(target, ANY_ORIGIN).searchParams.get('next') : null
-  const path = auth.pages.asked(request, next)
+  const path = auth.redirects.asked(request, next)
   if (path === null || !isOwnPath(path)) return forgetNextOfMail(auth, request, reply)
   setOwnCookie(auth, reply, { name: NEXT_COOKIE, value: path, maxAge: NEXT_MAX_AGE_S })
 }
@@ -68,8 +68,8 @@ export function forgetNextOfMail (auth: AuthContext, request: FastifyRequest, re
 }
 
 /** Returns the page that was kept, a path of this application; null for none. */
-export function nextOfMail ({ pages }: AuthContext, request: FastifyRequest): string | null {
-  const path = pages.asked(request, request.cookies[NEXT_COOKIE])
+export function nextOfMail ({ redirects }: AuthContext, request: FastifyRequest): string | null {
+  const path = redirects.asked(request, request.cookies[NEXT_COOKIE])
   return path !== null && isOwnPath(path) ? path : null
 }
 
@@ -156,7 +156,7 @@ function refusalOf (failure: unknown): AuthError {
 /** Logs refusals as info; what only the operator can repair as an error, with its cause. */
 function logFailure (request: FastifyRequest, refusal: AuthError, signInAt: string | undefined): void {
   const { code, statusCode, message, cause } = refusal
-  const failure = signInAt === undefined ? null : failureOf(request, signInAt, code)
+  const failure = signInAt === undefined ? null : failureEvent(request, signInAt, code)
   const what = failure === null ? { code } : { ...auditEntry('failure'), ...failure }
   const entry = { ...what, ...originsOf(request, code) }
   const isEveryday = statusCode < 500 || code === 'busy'
@@ -197,14 +197,14 @@ export async function nextAuthenticationStep (
   { next, needing }: { next: string | null, needing: string | null }
 ): Promise<AuthenticationStep | null> {
   const { code, details = {} }: Partial<AuthError> = Object(error)
-  if (code === 'second_factor_required') return { details, page: auth.pages.forStep(request, 'step', next) }
+  if (code === 'second_factor_required') return { details, page: auth.redirects.forStep(request, 'step', next) }
   const principal = code === 'reauthenticate' ? principalOf(request) : null
   if (principal === null) return null
   // What needs a second factor names those that the user has.
   const needsFactor = details.methods !== undefined
   return {
     details: needsFactor ? details : { methods: await methodsOf(auth, principal.userId) },
-    page: auth.pages.forStep(request, 'reauthenticate', needing, needsFactor)
+    page: auth.redirects.forStep(request, 'reauthenticate', needing, needsFactor)
   }
 }
 

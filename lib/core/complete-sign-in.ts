@@ -13,7 +13,7 @@ import type { AuthContext } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { UserOfIdentity } from './linking.js'
 import type { Outbox } from './mail-links.js'
-import { type PasswordForm, verifyPassword } from './recent.js'
+import { type PasswordSubmission, verifyPassword } from './recent.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -27,7 +27,7 @@ export interface AuthenticatedUser extends UserOfIdentity {
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null
   /** What the session keeps of the callback, and for a sign-out at the provider. */
-  kept?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
+  ofCallback?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
   /** Whether the application spares them the second factor. */
   skipsFactor?: boolean
 }
@@ -78,10 +78,11 @@ export async function completeSignIn (
     // Read again, because the hook may have granted claims.
     const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
-    const { cookieEnd, ...kept } = { ...authenticated.kept, ...chosenLifetime(auth.remember, authenticated.remember) }
+    const { ofCallback, remember } = authenticated
+    const { cookieEnd, ...others } = { ...ofCallback, ...chosenLifetime(auth.remember, remember) }
     // The generation was read with the credential: a sign-in that a change of the password
     // overtakes writes a session that has ended.
-    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...kept }
+    const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...others }
     const confirm = async (isAdmitted: boolean): Promise<void> => {
       if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
       audit('registration', { userId, provider: identity.provider }, request)
@@ -102,11 +103,11 @@ export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user'
 }
 
 export async function reauthenticateByPassword (
-  auth: AuthContext, form: PasswordForm, password: string
+  auth: AuthContext, submission: PasswordSubmission, password: string
 ): Promise<void> {
-  const { user: { userId }, links, record } = await current(auth, form.request)
-  await verifyPassword(form, password, await auth.accounts.credentialOf(userId, links))
-  await prove(form.request, record, 'password')
+  const { user: { userId }, links, record } = await current(auth, submission.request)
+  await verifyPassword(submission, password, await auth.accounts.credentialOf(userId, links))
+  await completeReauthentication(submission.request, record, 'password')
 }
 
 /** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */
@@ -116,7 +117,7 @@ export async function reauthenticateAs (
   const { record } = await current(auth, request)
   const owner = await auth.accounts.findUser({ provider, subject })
   if (owner?.userId !== record.principal.userId) throw new AuthError('invalid_state')
-  await prove(request, record, 'provider')
+  await completeReauthentication(request, record, 'provider')
 }
 
 /**
@@ -126,7 +127,7 @@ export async function reauthenticateAs (
  *
  * @see OWASP ASVS 7.5.3
  */
-export async function prove (
+export async function completeReauthentication (
   request: FastifyRequest, record: SessionRecord, method: AuthenticationMethod
 ): Promise<void> {
   const at = Date.now()

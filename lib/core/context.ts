@@ -17,7 +17,7 @@ type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOut
 /** What acts, guards and hooks work with. Parts that no option asks for are null. */
 export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   /** What the store keeps besides accounts. */
-  readonly kept: StoreCapabilities
+  readonly capabilities: StoreCapabilities
   /** Keeps the records of a use: the entries of the store, else those of this application. */
   readonly records: OneTimeEntries
   /** Seals ID tokens in sessions; null where no provider has `signOut`. */

@@ -56,13 +56,13 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
    * What the same request gets after it, in a new session: what the act would answer, and does
    * nothing of the act; default the user who is signed in, or nothing.
    */
-  again?: (auth: AuthContext, form: HashingForm<Values<Fields, Required>>) => Promise<FormAnswer>
+  again?: (auth: AuthContext, submission: HashingSubmission<Values<Fields, Required>>) => Promise<FormAnswer>
   /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
 }
 
 /** A request with a form. Its outbox is made when an act asks for it. */
-export interface Form<Fields> {
+export interface Submission<Fields> {
   readonly request: FastifyRequest
   readonly reply: FastifyReply
   readonly fields: Fields
@@ -70,7 +70,7 @@ export interface Form<Fields> {
 }
 
 /** A form that says what it {@link FormRoute.hashes}: any other cannot ask for passwords. */
-export interface HashingForm<Fields> extends Form<Fields> {
+export interface HashingSubmission<Fields> extends Submission<Fields> {
   readonly passwords: Passwords
 }
 
@@ -109,20 +109,20 @@ type Values<Fields extends Properties, Required extends readonly string[]> = Sta
 type Run<SomeForm> = (auth: AuthContext, form: SomeForm) => Promise<FormAnswer | void>
 
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
-  route: FormRoute<Fields, Required> & { hashes: unknown }, run: Run<HashingForm<Values<Fields, Required>>>
+  route: FormRoute<Fields, Required> & { hashes: unknown }, run: Run<HashingSubmission<Values<Fields, Required>>>
 ): Act
 export function form<const Fields extends Properties, const Required extends readonly string[] = []> (
-  route: FormRoute<Fields, Required> & { hashes?: never }, run: Run<Form<Values<Fields, Required>>>
+  route: FormRoute<Fields, Required> & { hashes?: never }, run: Run<Submission<Values<Fields, Required>>>
 ): Act
 export function form<Fields extends Properties, Required extends readonly string[]> (
-  route: FormRoute<Fields, Required>, run: Run<HashingForm<Values<Fields, Required>>>
+  route: FormRoute<Fields, Required>, run: Run<HashingSubmission<Values<Fields, Required>>>
 ): Act {
   return { when: route.when, mount: async mounting => mountForm(mounting, route, run) }
 }
 
 async function mountForm<Fields extends Properties, Required extends readonly string[]> (
   { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>,
-  run: Run<HashingForm<Values<Fields, Required>>>
+  run: Run<HashingSubmission<Values<Fields, Required>>>
 ): Promise<void> {
   const { path, required, isSignInAttempt = false, needsElapsedTime = false, again } = route
   // Loaded with the forms that have one: it is made of pages.
@@ -142,7 +142,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
     }
   }, async (request, reply) => {
     let passwords: Passwords | undefined
-    const form: HashingForm<Values<Fields, Required>> = {
+    const submission: HashingSubmission<Values<Fields, Required>> = {
       request,
       reply,
       // The schema has checked them.
@@ -156,9 +156,9 @@ async function mountForm<Fields extends Properties, Required extends readonly st
     const answer = await runOnce(auth, request, {
       async run () {
         await withBody(request)
-        return await run(auth, form) ?? DONE
+        return await run(auth, submission) ?? DONE
       },
-      again: next => again?.(auth, form) ?? answerAgain(auth, route, { request, next })
+      again: next => again?.(auth, submission) ?? answerAgain(auth, route, { request, next })
     }, () => before(request))
     return send(auth, request, reply, answer)
   })
@@ -166,25 +166,26 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 
 /** Returns what answers failures: on the page of the plugin that the form is on, if on one. */
 function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
-  const { pages } = auth
+  const { redirects } = auth
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { next, error_next: errorNext }: { next?: unknown, error_next?: unknown } = Object(request.body)
-    const page = pages.forError(request, errorNext)
+    const page = redirects.forError(request, errorNext)
     const url = page !== null && isOwnPath(page) && !wantsJson(request) ? new URL(page, ANY_ORIGIN) : null
     const ownPage = url === null ? undefined : failurePages.get(url.pathname)
     const step = await nextAuthenticationStep(auth, request, error, {
-      next: pages.asked(request, next), needing: pages.ofStart(request, errorNext)
+      next: redirects.asked(request, next), needing: redirects.ofStart(request, errorNext)
     })
     if (ownPage !== undefined && error.code === 'unauthenticated') {
       // The page again, behind the sign-in.
       const word = error.message === SENT_TWICE ? 'sent_twice' : error.code
-      return answerFailure(request, reply, error, { page: pages.loginWith(request, page) ?? page, word, signInAt })
+      return answerFailure(request, reply, error, { page: redirects.loginWith(request, page) ?? page, word, signInAt })
     }
     if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
       return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
     }
     // A page of the application that the form names shows that it lacks a recent sign-in.
-    const isShown = error.code === 'reauthenticate' && ownPage === undefined && pages.asked(request, errorNext) !== null
+    const isShown = error.code === 'reauthenticate' && ownPage === undefined &&
+      redirects.asked(request, errorNext) !== null
     return answerFailure(request, reply, error, {
       page, step: step !== null && isShown ? { ...step, page: null } : step, signInAt
     })
@@ -193,13 +194,13 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
 
 /** Returns the usual answer of an act whose request is sent again. */
 function answerAgain (
-  { pages }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
+  { redirects }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
   { request, next }: { request: FastifyRequest, next: string | null }
 ): FormAnswer {
   const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)
   if (status === 204 && linkPage !== undefined) return LINK_USED
   const body = status > 201 ? undefined : principalOf(request)
-  return { status, body, page: pages.afterSuccess(request, Object(request.body).next ?? next) }
+  return { status, body, page: redirects.afterSuccess(request, Object(request.body).next ?? next) }
 }
 
 async function send (
@@ -207,9 +208,9 @@ async function send (
   { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
 ): Promise<FastifyReply> {
   if (wantsJson(request)) return reply.code(status).send(body)
-  const { pages } = auth
+  const { redirects } = auth
   const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
-  const target = page ?? (isLinkUsed ? pages.afterLink(request, next) : pages.afterSuccess(request, next))
+  const target = page ?? (isLinkUsed ? redirects.afterLink(request, next) : redirects.afterSuccess(request, next))
   keepNotice(auth, request, reply, { target, word })
   // The page of a code has its own `next`.
   if (status === 202 && page === undefined) keepNextOfMail(auth, request, reply, target)

@@ -98,7 +98,7 @@ function isStore (value: unknown): value is NonNullable<RateLimitOptions['store'
 }
 
 /** What is counted: a request, or something that it causes. */
-export interface Attempt {
+export interface LimitedAttempt {
   readonly request: FastifyRequest
 }
 
@@ -109,7 +109,7 @@ export interface Allowance {
 }
 
 /** A limit by one part of an attempt. */
-export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
+export interface LimitRule<Counted extends LimitedAttempt = LimitedAttempt> extends Allowance {
   /** What an attempt is counted by; null for those that are not counted. */
   readonly keyOf: (attempt: Counted) => string | null
 }
@@ -121,10 +121,10 @@ export interface Rule<Counted extends Attempt = Attempt> extends Allowance {
  * @returns milliseconds until the count of that rule starts again; null when the attempt is within
  *   all of them
  */
-export type Count<Counted extends Attempt> = (attempt: Counted, meanwhile?: () => void) => Promise<number | null>
+export type Count<Counted extends LimitedAttempt> = (attempt: Counted, meanwhile?: () => void) => Promise<number | null>
 
 /** Makes what counts by some rules. A rule has one count, however often it is given. */
-export type Counter = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => Count<Counted>
+export type Counter = <Counted extends LimitedAttempt>(rules: ReadonlyArray<LimitRule<Counted>>) => Count<Counted>
 
 /** The counts that one process keeps for each rule; above it, the least recently used go. */
 const MAX_COUNTS = 50_000
@@ -244,7 +244,7 @@ export type RateLimits = Readonly<Record<LimitName, Limit>> & {
   readonly attempt: (request: FastifyRequest, email: string) => Promise<void>
 }
 
-interface SignInAttempt extends Attempt {
+interface SignInAttempt extends LimitedAttempt {
   /** The e-mail in canonical form. */
   readonly email: string
 }
@@ -256,21 +256,21 @@ interface SignInAttempt extends Attempt {
  * @param options null for no limits
  */
 export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits | null): RateLimits {
-  const limited = <Counted extends Attempt>(rules: ReadonlyArray<Rule<Counted>>) => {
+  const limited = <Counted extends LimitedAttempt>(rules: ReadonlyArray<LimitRule<Counted>>) => {
     const count = options === null ? async () => null : counter(rules)
     return async (attempt: Counted, meanwhile?: () => void): Promise<void> => {
       const wait = await count(attempt, meanwhile)
       if (wait !== null) throw rateLimited(Math.max(1, Math.ceil(wait / 1000)))
     }
   }
-  const limitedRequest = (rules: readonly Rule[]): Limit => {
+  const limitedRequest = (rules: readonly LimitRule[]): Limit => {
     const count = limited(rules)
     return request => count({ request })
   }
   const limit = (name: Limited): Limit => limitedRequest(byAddress(options, name))
   const limitUser = (name: string, allowed: Allowance | null): Limit => {
     // Requests without a user count as one: they are refused.
-    const keyOf = ({ request }: Attempt): string => `svc-auth-${name}:${principalOf(request)?.userId ?? ''}`
+    const keyOf = ({ request }: LimitedAttempt): string => `svc-auth-${name}:${principalOf(request)?.userId ?? ''}`
     return limitedRequest(allowed === null ? [] : [{ ...allowed, keyOf }])
   }
 
@@ -308,13 +308,13 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
 }
 
 /** The rules that count by the client's address, and by the network that it is in. */
-function byAddress<Counted extends Attempt> (
+function byAddress<Counted extends LimitedAttempt> (
   options: ResolvedRateLimits | null, name: Limited, partOf: (attempt: Counted) => string = () => ''
-): Array<Rule<Counted>> {
+): Array<LimitRule<Counted>> {
   if (options === null) return []
   const { timeWindow, network, [name]: max } = options
   const keyOf = (attempt: Counted, origin: string): string => `svc-auth-${name}:${origin}${partOf(attempt)}`
-  const networkOf = ({ request }: Attempt): string => `${prefixOf(request, 48)}/48`
+  const networkOf = ({ request }: LimitedAttempt): string => `${prefixOf(request, 48)}/48`
   return [
     { max, timeWindow, keyOf: attempt => keyOf(attempt, addressOf(attempt.request)) },
     // Last: attempts that an address has left do not use up those of its network. A site, or the

@@ -65,8 +65,8 @@ export async function leftUnverified (accounts: Accounts, before: User): Promise
 }
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */
-export async function assertUnused (kept: StoreCapabilities, link: Pick<MailToken, 'userId'>): Promise<void> {
-  if (await isUsed(kept, link)) throw new AuthError('invalid_token')
+export async function assertUnused (capabilities: StoreCapabilities, link: Pick<MailToken, 'userId'>): Promise<void> {
+  if (await isUsed(capabilities, link)) throw new AuthError('invalid_token')
 }
 
 export async function isUsed ({ entries }: StoreCapabilities, { userId }: Pick<MailToken, 'userId'>): Promise<boolean> {
@@ -98,23 +98,25 @@ export interface UnusableMailToken {
 /** What a page of the application learns about a link: whether it can be used, or why not. */
 export type OpenedMailToken = UsableMailToken | UnusableMailToken
 
-type KeptOfLinks = Readonly<{ accounts: Accounts, kept: StoreCapabilities }>
+type LinkContext = Readonly<{ accounts: Accounts, capabilities: StoreCapabilities }>
 
 /** Opens the token of a link without using it. */
-export async function openMailToken (kept: KeptOfLinks, tokens: MailTokens, token: string): Promise<OpenedMailToken> {
+export async function openMailToken (
+  context: LinkContext, tokens: MailTokens, token: string
+): Promise<OpenedMailToken> {
   const opened = await tokens.open(token)
   if (opened === null) return { valid: false, kind: null, reason: 'invalid' }
   const { kind, expiresAt, isExpired } = opened
   if (isExpired) return { valid: false, kind, reason: 'expired' }
   try {
-    return { valid: true, kind, email: await emailOfLink(kept, opened), expiresAt }
+    return { valid: true, kind, email: await emailOfLink(context, opened), expiresAt }
   } catch (error) {
     if (error instanceof AuthError && error.code === 'invalid_token') return { valid: false, kind, reason: 'used' }
     throw error
   }
 }
 
-async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): Promise<string> {
+async function emailOfLink ({ accounts, capabilities }: LinkContext, token: MailToken): Promise<string> {
   const { kind, to } = token
   // What a sign-in by mail has used is known in the session that asked for it.
   if (kind === 'sign-in') return String(to)
@@ -122,7 +124,7 @@ async function emailOfLink ({ accounts, kept }: KeptOfLinks, token: MailToken): 
     const { email } = await userOfLink(accounts, token)
     return String(to ?? email)
   }
-  await assertUnused(kept, token)
+  await assertUnused(capabilities, token)
   return String(to)
 }
 

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { withTimeout } from '../base/concurrency.js'
 import { FairQueue } from './fair-queue.js'
-import { type Allowance, type Attempt, type Counter, type Rule, addressOf } from './limits.js'
+import { type Allowance, type LimitedAttempt, type Counter, type LimitRule, addressOf } from './limits.js'
 import { type Addressee, type MailLink, type MailTokens, type NoMail, type Outbox, linkWith } from './mail-links.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
@@ -199,7 +199,7 @@ function originOf ({ id, ip, headers }: FastifyRequest): MailOrigin {
   }
 }
 
-interface CountedMail extends Attempt {
+interface CountedMail extends LimitedAttempt {
   readonly kind: Mail['kind']
   /** The address in canonical form. */
   readonly to: string
@@ -250,7 +250,7 @@ const byUserAndMailbox = countedBy('mails', ({ userId, to }) => `${userId} ${to}
 
 /** @param counter null for no limits */
 export function setUpMailLimits (counter: Counter | null): MailLimits {
-  const limited = (...rules: Array<Rule<CountedMail>>): MailLimit => {
+  const limited = (...rules: Array<LimitRule<CountedMail>>): MailLimit => {
     const count = counter?.(rules)
     return async mail => await count?.(mail) ?? null
   }
@@ -266,7 +266,7 @@ export function setUpMailLimits (counter: Counter | null): MailLimits {
 }
 
 function countedBy (name: string, partOf: (mail: CountedMail) => string) {
-  return (allowed: Allowance): Rule<CountedMail> => ({
+  return (allowed: Allowance): LimitRule<CountedMail> => ({
     ...allowed, keyOf: mail => `svc-auth-${name}-${allowed.timeWindow}:${mail.kind} ${partOf(mail)}`
   })
 }

@@ -10,7 +10,7 @@ import {
   type CurrentUser, assertCanAsk, current, currentPrincipal, factorsOf, isFactorRequiredOf
 } from './current-user.js'
 
-export interface PasswordForm {
+export interface PasswordSubmission {
   readonly request: FastifyRequest
   /** Hashes and compares passwords for the sender. */
   readonly passwords: Passwords
@@ -54,9 +54,9 @@ export async function assertUserRecent (auth: AuthContext, present: CurrentUser)
  * @throws AuthError as {@link recent}, and `invalid`, `rate_limited`
  */
 export async function recentByPassword (
-  auth: AuthContext, form: PasswordForm, password: string | undefined
+  auth: AuthContext, submission: PasswordSubmission, password: string | undefined
 ): Promise<RecentUser> {
-  const { request } = form
+  const { request } = submission
   const present = await current(auth, request)
   const { user: { userId, generation }, links } = present
   const credential = await auth.accounts.credentialOf(userId, links)
@@ -65,7 +65,7 @@ export async function recentByPassword (
   await assertFactorUsed(auth, present)
   if (!password) assertRecent(present.record)
   await auth.limits.reauthenticate(request)
-  if (password) await attemptPassword(auth, form, password, credential)
+  if (password) await attemptPassword(auth, submission, password, credential)
   return { ...present, credential }
 }
 
@@ -74,12 +74,14 @@ export async function recentByPassword (
  * `unauthenticated` without both, `invalid`, `rate_limited`.
  */
 export async function assertIsUser (
-  auth: AuthContext, form: PasswordForm, { userId, password }: { userId: string, password: string | undefined }
+  auth: AuthContext,
+  submission: PasswordSubmission,
+  { userId, password }: { userId: string, password: string | undefined }
 ): Promise<void> {
-  if ((await currentPrincipal(auth, form.request))?.userId === userId) return
-  noteSubject(form.request, userId)
+  if ((await currentPrincipal(auth, submission.request))?.userId === userId) return
+  noteSubject(submission.request, userId)
   if (!password) throw new AuthError('unauthenticated')
-  await attemptPassword(auth, form, password, await auth.accounts.credentialOf(userId))
+  await attemptPassword(auth, submission, password, await auth.accounts.credentialOf(userId))
 }
 
 export function isSignedInAs (request: FastifyRequest, userId: string): boolean {
@@ -88,16 +90,16 @@ export function isSignedInAs (request: FastifyRequest, userId: string): boolean 
 
 /** Counts an attempt at the password of an account, then compares it. */
 async function attemptPassword (
-  { limits }: AuthContext, form: PasswordForm, password: string, credential: Credential | null
+  { limits }: AuthContext, submission: PasswordSubmission, password: string, credential: Credential | null
 ): Promise<void> {
   assertText(password)
-  await limits.attempt(form.request, credential?.link.subject ?? '')
-  await verifyPassword(form, password, credential)
+  await limits.attempt(submission.request, credential?.link.subject ?? '')
+  await verifyPassword(submission, password, credential)
 }
 
 /** Refuses a wrong password of an account, in the same time for a user without a password. */
 export async function verifyPassword (
-  { passwords }: Pick<PasswordForm, 'passwords'>,
+  { passwords }: Pick<PasswordSubmission, 'passwords'>,
   password: string,
   credential: Credential | null,
   wrong: { message?: string } = { message: WRONG_PASSWORD }

@@ -43,7 +43,7 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance, { pages, site }: AuthContext
+  scope: FastifyInstance, { redirects, site }: AuthContext
 ): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
@@ -72,7 +72,7 @@ export async function setUpScope (
   })
   scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
   scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
-    page: pages.forError(request, Object(request.body).error_next)
+    page: redirects.forError(request, Object(request.body).error_next)
   }))
   return compilations
 }

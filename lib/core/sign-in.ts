@@ -54,11 +54,11 @@ export async function signInUser (
   if (generation !== undefined && user?.generation !== generation) throw new AuthError('invalid_state')
   if (user === null) throw new AuthError('unknown_user')
   const identity = identityOfUser(user, links)
-  return signIn(auth, request, { ...written(user), identity, method: 'application', remember, skipsFactor })
+  return signIn(auth, request, { ...withoutWrites(user), identity, method: 'application', remember, skipsFactor })
 }
 
 /** A user whose sign-in without a provider writes nothing but the session. */
-export function written (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' | 'held' | 'tokens' | 'outbox'> {
+export function withoutWrites (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' | 'held' | 'tokens' | 'outbox'> {
   return { user, isNew: false, held: null, tokens: null, outbox: null }
 }
 

@@ -60,7 +60,7 @@ export async function signOut (
 
 /** Announces that a user was signed out of one session, in each process. */
 async function announceSignOut (
-  { kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
+  { capabilities: kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return
@@ -71,7 +71,9 @@ async function announceSignOut (
 }
 
 /** Announces the revocations of other processes, once the application listens to the channel. */
-export function followRevocations ({ kept: { revocations }, channel }: AuthContext, log: RevokeSource['log']): void {
+export function followRevocations (
+  { capabilities: { revocations }, channel }: AuthContext, log: RevokeSource['log']
+): void {
   if (revocations === null) return
   // The type of the channel has its own events only.
   const emitter: EventEmitter = channel

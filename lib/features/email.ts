@@ -10,7 +10,7 @@ import {
   dateIn, field, filled, html, links as linksTo, passwordField, section, sentence, usernameField
 } from '../core/pages/elements.js'
 import { endOtherSessions } from '../core/sign-out.js'
-import { ACCEPTED, type Form, LINK_USED, form } from '../core/form.js'
+import { ACCEPTED, type Submission, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from './password/forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../core/schema.js'
@@ -34,10 +34,10 @@ export const requestNewEmail = form({
   hashes: 'current',
   bodyLimit: 'mail',
   isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, fields: { email, current }, outbox } = form
+}, async (auth, submission) => {
+  const { request, fields: { email, current }, outbox } = submission
   outbox.refuseWhenFull()
-  const { user, record: { generation } } = await recentByPassword(auth, form, current)
+  const { user, record: { generation } } = await recentByPassword(auth, submission, current)
   const to = checkedEmail(email)
   await auth.limits.newEmail(request)
   outbox.link('change-email', { ...user, generation, to }, user)
@@ -78,7 +78,7 @@ export const confirmNewEmail = form({
       const isUser = isSignedInAs(request, userId)
       if (email === null) {
         const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user))
-        const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.pages.login(request), signIn.title])]
+        const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.redirects.login(request), signIn.title])]
         const content = isUser ? form(confirm.submit, list, { choice }) : way
         return { title, content: [html`<p>${sentence(links.addText, { to })}</p>`, content] }
       }
@@ -92,12 +92,12 @@ export const confirmNewEmail = form({
       }
     }
   }
-}, async (auth, form) => {
-  const { request, fields: { token, password, existing: chosen }, outbox } = form
+}, async (auth, submission) => {
+  const { request, fields: { token, password, existing: chosen }, outbox } = submission
   const { accounts } = auth
   const { user, link, to } = await openNewEmail(auth, token)
   const { userId, email } = user
-  await assertIsUser(auth, form, { userId, password }).catch(async (error: unknown) => {
+  await assertIsUser(auth, submission, { userId, password }).catch(async (error: unknown) => {
     // A link that is used meanwhile moves the account: its password was not found then.
     await userOfLink(accounts, link)
     throw error
@@ -167,7 +167,8 @@ export const verifyEmail = form({
         content: [
           html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
           section(links.itWasYou, [
-            asksPassword && [html`<p>${links.changePassword}</p>`, linksTo([auth.pages.login(request), signIn.title])],
+            asksPassword &&
+              [html`<p>${links.changePassword}</p>`, linksTo([auth.redirects.login(request), signIn.title])],
             form(links.verifySubmit, [
               usernameField(common.email, email), asksPassword && passwordField(common.password), list
             ], { choice })
@@ -179,19 +180,19 @@ export const verifyEmail = form({
       }
     }
   }
-}, async (auth, form) => {
-  const { request, fields: { token, password, existing: chosen, not_me: isNotMe, email = '' } } = form
+}, async (auth, submission) => {
+  const { request, fields: { token, password, existing: chosen, not_me: isNotMe, email = '' } } = submission
   if (token === undefined) {
-    await sendLink(auth, form)
+    await sendLink(auth, submission)
     return ACCEPTED
   }
   if (isChecked(isNotMe)) {
-    await releaseEmail(auth, form, { token, email })
+    await releaseEmail(auth, submission, { token, email })
     return LINK_USED
   }
   const { user } = await openLink(auth, 'verify-email', token)
   const { userId } = user
-  await assertIsUser(auth, form, { userId, password })
+  await assertIsUser(auth, submission, { userId, password })
   const existing = await existingOf(auth, request, user, { existing: chosen, isOwner: true })
   const proof = await auth.accounts.verifyEmail(user, existing)
   if (proof === null) throw new AuthError('invalid_token')
@@ -203,7 +204,7 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>): Promise<void> {
+async function sendLink (auth: AuthContext, { request, outbox }: Submission<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)
   const user = principal === null ? null : await auth.accounts.findUser({ userId: principal.userId })
@@ -218,7 +219,7 @@ async function sendLink (auth: AuthContext, { request, outbox }: Form<unknown>):
  * typed again, because programs that examine mails send forms too.
  */
 async function releaseEmail (
-  auth: AuthContext, { request }: Form<unknown>, { token, email }: { token: string, email: string }
+  auth: AuthContext, { request }: Submission<unknown>, { token, email }: { token: string, email: string }
 ): Promise<void> {
   const { userId, generation, digest } = await needed(auth.mailTokens, 'sendMail').verify('verify-email', token)
   const typed = typedEmail(email)

@@ -4,12 +4,12 @@ import { deleteAccount } from './account/acts.js'
 import { registerConfirmed } from './password/confirmed-registration.js'
 import { confirmNewEmail, requestNewEmail, verifyEmail } from './email.js'
 import { changePassword, setFirstPassword } from './password/acts.js'
-import { confirmMail, mailLogin, requestMail } from './mail-sign-in.js'
+import { confirmMail, mailLoginPage, requestMail } from './mail-sign-in.js'
 import { forgotPassword, resetPassword } from './recovery.js'
 
 /** What sends mails and what their links lead to, and the changes of credentials. */
 export const MAIL_ACTS: readonly Act[] = [
   forgotPassword, resetPassword, verifyEmail, changePassword, setFirstPassword, requestNewEmail, confirmNewEmail,
   deleteAccount, registerConfirmed,
-  mailLogin, requestMail, confirmMail
+  mailLoginPage, requestMail, confirmMail
 ]

@@ -10,11 +10,11 @@ import { newMailCode, normalCode } from '../core/codes.js'
 import { type AuthContext, hasMailSignIn, needed } from '../core/context.js'
 import { currentPrincipal, mayNeedFactor } from '../core/current-user.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
-import { ACCEPTED, type Form, form } from '../core/form.js'
+import { ACCEPTED, type Submission, form } from '../core/form.js'
 import { addressOf } from '../core/limits.js'
 import { type OperatorSignIn, findByMailbox } from '../core/mail-links.js'
 import {
-  type Content, action, button, codeField, filled, form as htmlForm, html, links, sentence
+  type Content, action, button, codeField, filled, htmlForm, html, links, sentence
 } from '../core/pages/elements.js'
 import { duration } from '../core/pages/failure.js'
 import { type View, page, redirected, targetsOf, waysOn } from '../core/pages/page.js'
@@ -70,7 +70,7 @@ export const requestMail = form({
   limits: ['mail']
 }, async (auth, { request, fields, outbox }) => {
   const email = checkedEmail(fields.email)
-  const next = auth.pages.asked(request, fields.next)
+  const next = auth.redirects.asked(request, fields.next)
   const mailer = needed(auth.mailer, 'sendMail')
   outbox.refuseWhenFull()
   const page = withQuery(auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login'), { next })
@@ -131,8 +131,8 @@ export const confirmMail = form({
   ],
   limits: ['code'],
   isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, fields } = form
+}, async (auth, submission) => {
+  const { request, fields } = submission
   await useOwner(request, id => keyOf(id, MAIL_SIGN_IN))
   const { token, code = '' } = fields
   const found = token === undefined ? await checkCode(auth, request, code) : await signInOfLink(auth, request, token)
@@ -151,9 +151,9 @@ export const confirmMail = form({
   await record(auth, USED_MAIL, digestOf(pending.id))
   noteRequest(request, { next: pending.next })
   const principal = 'code' in pending
-    ? await signInOwner(auth, form, { ...pending, user, existing })
+    ? await signInOwner(auth, submission, { ...pending, user, existing })
     : await signInUser(auth, request, { ...pending, remember: false, skipsFactor: false })
-  return { status: 200, body: principal, page: auth.pages.afterSuccess(request, fields.next ?? pending.next) }
+  return { status: 200, body: principal, page: auth.redirects.afterSuccess(request, fields.next ?? pending.next) }
 })
 
 /** Returns the user who has the address of a sign-in that waits. */
@@ -198,7 +198,7 @@ async function signInOfLink (
     const pending = await findEntry<PendingMailSignIn>(request, key)
     if (pending?.id === id) return { pending, key }
   }
-  const { entries } = auth.kept
+  const { entries } = auth.capabilities
   if (entry === undefined || entries === null) return null
   const key = { ...entry, kind: OPERATOR_LINK }
   const pending = await findEntry<OperatorSignIn>(request, key, entries)
@@ -213,7 +213,7 @@ async function isUsedLink (auth: AuthContext, token: string): Promise<boolean> {
 
 /** Signs the owner of an address in, as the user who has it, or as a new one. */
 async function signInOwner (
-  auth: AuthContext, { request, outbox }: Form<unknown>,
+  auth: AuthContext, { request, outbox }: Submission<unknown>,
   { email, user: found, remember, asker, existing }: PendingMailSignIn & { existing: string }
 ): Promise<Principal> {
   await record(auth, USED_MAIL, asker)
@@ -271,10 +271,10 @@ function digestsOf ({ mailTokens }: AuthContext, ...parts: [string, string]): [s
  * The page of a sign-in by mail. With the token of the link it has a button where the link signs
  * in, else it says where; without a token it asks for the code. Opening it uses nothing.
  */
-export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }, async (auth, view) => {
+export const mailLoginPage = page({ path: '/local/mail-login', when: hasMailSignIn }, async (auth, view) => {
   const { request, reply, next, failure, texts } = view
   const { titles, mail, factors, confirm } = texts
-  const { pages } = auth
+  const { redirects } = auth
   const query = new URL(request.url, ANY_ORIGIN).searchParams
   const token = failure === null ? query.get('token') : null
   const customPage = auth.mailPages?.mailLogin ?? null
@@ -307,8 +307,8 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
   if (pending === null) {
     if (held) return { title, content: [held, waysOn(auth, request, texts)] }
     // The sign-in has expired, or another tab has finished it.
-    const login = pages.loginWith(request, next)
-    return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
+    const login = redirects.loginWith(request, next)
+    return redirected(reply, login === null ? redirects.afterSuccess(request, next) : withError(login, 'invalid_state'))
   }
   const { email, remember } = pending
   const { list, choice } = await existingIn(pending)
@@ -327,7 +327,7 @@ export const mailLogin = page({ path: '/local/mail-login', when: hasMailSignIn }
         choice
       }),
       action(pathOf(auth, 'local/mail-login'), again, mail.again),
-      links([pages.loginWith(request, hidden.next), mail.otherAddress])
+      links([redirects.loginWith(request, hidden.next), mail.otherAddress])
     ]
   }
 })
@@ -338,13 +338,13 @@ async function ofUnusableLink (auth: AuthContext, { request, next, texts }: View
   const principal = await currentPrincipal(auth, request)
   if (principal !== null) {
     const user = nameOf(principal)
-    const here = auth.pages.afterSuccess(request, next)
+    const here = auth.redirects.afterSuccess(request, next)
     return [html`<p>${sentence(signIn.signedInAs, { user })}</p>`, button(here, common.continue, 'primary')]
   }
   const codePage = pathOf(auth, 'local/mail-login')
   const isReplaced = await findEntry(request, MAIL_SIGN_IN) !== null
   if (isReplaced) return [html`<p>${mail.newer}</p>`, waysOn(auth, request, texts, [codePage, texts.factors.mailCode])]
   if (!await isUsedLink(auth, token)) return [html`<p>${mail.elsewhere}</p>`, waysOn(auth, request, texts)]
-  const again = auth.pages.loginWith(request, next)
+  const again = auth.redirects.loginWith(request, next)
   return [html`<p>${mail.used}</p>`, waysOn(auth, request, texts, [again, mail.again])]
 }

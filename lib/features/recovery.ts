@@ -80,8 +80,8 @@ export const resetPassword = form({
       }
     }
   }
-}, async (auth, form) => {
-  const { request, fields: { token, password, existing: chosen }, passwords, outbox } = form
+}, async (auth, submission) => {
+  const { request, fields: { token, password, existing: chosen }, passwords, outbox } = submission
   assertText(password)
   const { user } = await openLink(auth, 'reset-password', token)
   const { userId, email } = user

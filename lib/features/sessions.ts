@@ -3,7 +3,7 @@ import {
   type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
 } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
-import { type Form, type FormAnswer, form } from '../core/form.js'
+import { type Submission, type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
 import { assertRecent } from '../core/recent.js'
 import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
@@ -131,11 +131,12 @@ const signedOut: Act = {
 export const SESSION_ACTS: readonly Act[] = [readSession, logout, revoke, signedOut, endListedSession]
 
 async function endSessions (
-  auth: AuthContext, form: Form<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>
+  auth: AuthContext,
+  submission: Submission<{ everywhere?: boolean | string, provider?: boolean | string, next?: string }>
 ): Promise<FormAnswer | void> {
-  const { request, reply, fields: { everywhere, provider } } = form
+  const { request, reply, fields: { everywhere, provider } } = submission
   const signOutHere = async (): Promise<void> =>
     (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
   if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
-  return (await import('./identities/sign-out.js')).signOutThere(auth, form, signOutHere)
+  return (await import('./identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
 }

@@ -4,13 +4,13 @@ import {
 } from '../core/context.js'
 import { currentPrincipal, currentUser, methodsIn } from '../core/current-user.js'
 import {
-  type Content, type Html, action, button, checkbox, codeField, emailField, form, html, links, nameField,
+  type Content, type Html, action, button, checkboxField, codeField, emailField, htmlForm, html, links, nameField,
   newPasswordField, passwordField, sentence, usernameField, ways
 } from '../core/pages/elements.js'
 import type { Page } from '../core/pages/layout.js'
 import { type View, page, redirected, targetsOf } from '../core/pages/page.js'
 import {
-  hasIcons, nameOf, pathOfPage, providerButtons, providerLinks, signInPath, textIn
+  hasIcons, nameOf, pathOfPage, providerButtons, signInLinks, signInPath, textIn
 } from '../core/pages/parts.js'
 import { isChecked } from '../core/schema.js'
 import { UnknownPasskey } from './passkeys/ceremonies.js'
@@ -18,15 +18,15 @@ import { createPasskeyField, passkeyForm, passkeySignal } from './passkeys/form.
 import { leaveForm } from './second-factor/authenticator.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
-export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
+export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {
   const { request, next, texts: { common, signIn } } = view
   const principal = await currentPrincipal(auth, request)
-  if (principal === null) return signInPage(auth, view)
+  if (principal === null) return visitorPage(auth, view)
   return {
     title: signIn.title,
     content: [
       html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
-      button(auth.pages.afterSuccess(request, next), common.continue, 'primary'),
+      button(auth.redirects.afterSuccess(request, next), common.continue, 'primary'),
       action(
         pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
         { look: 'quiet' })
@@ -34,13 +34,13 @@ export const signIn = page({ path: '/pages/sign-in' }, async (auth, view) => {
   }
 })
 
-function signInPage (auth: AuthContext, { request, texts, next, typed, failure }: View): Page {
+function visitorPage (auth: AuthContext, { request, texts, next, typed, failure }: View): Page {
   const { common, signIn, mail } = texts
   const { factors: { passkeys }, passkeyPaths } = auth
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
   const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
-  const remember = auth.remember !== null && checkbox('remember', common.remember, isChecked(typed.remember))
+  const remember = auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
   // The button for a mail is behind an "or".
   const isBelowMail = byPassword && byMail
   const byPasskey = pathOf(auth, 'local/passkeys/login')
@@ -51,7 +51,7 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
     ceremony, options: passkeyPaths.options, action: byPasskey, hidden
   })
   const linksWith = (query: { remember?: string }): Html[] =>
-    providerLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
+    signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
   const unknown = failure instanceof UnknownPasskey ? failure : null
   return {
     title: signIn.title,
@@ -65,14 +65,14 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
           ? html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
           : linksWith({}),
         [
-          byPassword && form({
+          byPassword && htmlForm({
             action: pathOf(auth, 'local/login'),
             hidden,
             fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
             submit: signIn.title,
             other: byMail && toMail
           }),
-          !byPassword && byMail && form({ ...toMail, hidden, fields: [emailTyped, remember] }),
+          !byPassword && byMail && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
           (byPassword || byMail) && passkey('autofill'),
           isBelowMail && passkey('login')
         ],
@@ -83,14 +83,14 @@ function signInPage (auth: AuthContext, { request, texts, next, typed, failure }
         rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
       }),
       links(
-        [auth.pages.linkTo(request, 'forgotPassword', next), signIn.forgot],
-        [auth.pages.linkTo(request, 'register', next), signIn.register]
+        [auth.redirects.linkTo(request, 'forgotPassword', next), signIn.forgot],
+        [auth.redirects.linkTo(request, 'register', next), signIn.register]
       )
     ]
   }
 }
 
-export const register = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
+export const registerPage = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
   const { request, texts, next, typed } = view
   const { common, titles, register, forgotPassword } = texts
   const { minPasswordLength, registration } = needed(auth.local, 'local')
@@ -101,7 +101,7 @@ export const register = page({ path: '/pages/register', when: canRegister }, asy
     title: titles.register,
     content: [
       isFirst && html`<p>${register.firstText}</p>`,
-      form({
+      htmlForm({
         action: pathOf(auth, 'local/register'),
         hidden: {
           ...targetsOf(auth, 'pages/register', { next }),
@@ -113,7 +113,7 @@ export const register = page({ path: '/pages/register', when: canRegister }, asy
           emailField(common.email, textIn(typed.email)),
           !isFirst && newPasswordField(common, common.password, minPasswordLength),
           auth.remember !== null && verify === 'later' &&
-            checkbox('remember', common.remember, isChecked(typed.remember))
+            checkboxField('remember', common.remember, isChecked(typed.remember))
         ],
         submit: isFirst ? forgotPassword.submit : titles.register
       }),
@@ -122,13 +122,13 @@ export const register = page({ path: '/pages/register', when: canRegister }, asy
   }
 })
 
-export const forgotPassword = page({
+export const forgotPasswordPage = page({
   path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
 }, async (auth, { request, texts: { common, forgotPassword }, next, typed }) => ({
   title: forgotPassword.title,
   content: [
     html`<p>${forgotPassword.text}</p>`,
-    form({
+    htmlForm({
       action: pathOf(auth, 'local/forgot-password'),
       hidden: { ...targetsOf(auth, 'pages/forgot-password', { next }), next: pathOfPage(auth, 'link-sent', next) },
       fields: emailField(common.email, textIn(typed.email)),
@@ -139,14 +139,14 @@ export const forgotPassword = page({
 }))
 
 /** The page after a form that may send a mail: the same for each address. */
-export const linkSent = page({
+export const linkSentPage = page({
   path: '/pages/link-sent', when: auth => hasMails(auth)
 }, async (auth, { request, texts: { common, forgotPassword }, next }) => ({
   title: forgotPassword.sentTitle,
   content: [html`<p>${forgotPassword.sentText}</p>`, links([signInPath(auth, request, next), common.back])]
 }))
 
-export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
+export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) => {
   const { request, reply, texts, next, needsFactor } = view
   const { common, confirm, factors } = texts
   const present = await currentUser(auth, request)
@@ -156,7 +156,7 @@ export const confirm = page({ path: '/pages/confirm' }, async (auth, view) => {
   const methods = methodsIn(auth, present)
   const path = pathOf(auth, 'local/reauthenticate')
   const hidden = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
-  const ask = (...fields: Content[]): Html => form({ action: path, hidden, fields, submit: confirm.submit })
+  const ask = (...fields: Content[]): Html => htmlForm({ action: path, hidden, fields, submit: confirm.submit })
   const providers = auth.providers.map(({ name }) => name).filter(name => !needsFactor && methods.includes(name))
   const passkey = methods.includes('passkey') ? auth.passkeyPaths : null
   return {

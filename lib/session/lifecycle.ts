@@ -34,13 +34,13 @@ export async function renewSession (request: FastifyRequest, record: NewRecord):
   const { session } = request
   const moves = record.until === undefined && sessionsOf(request).isRolling
   await replaceSession(request, record, {
-    kept: membersIn(session), cookieEnd: moves ? undefined : cookieEndOf(session)
+    preserved: membersIn(session), cookieEnd: moves ? undefined : cookieEndOf(session)
   })
 }
 
 interface Replacement extends Pick<SessionReplacement, 'admits'> {
   /** The names of members of the present session that the new one gets. */
-  kept?: string[]
+  preserved?: string[]
   /** The end of its cookie; undefined for the end of the options. */
   cookieEnd?: Date | null | undefined
   /** Runs after the session is written: when it fails, the sign-in fails. */
@@ -59,7 +59,7 @@ interface Replacement extends Pick<SessionReplacement, 'admits'> {
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,
-  { kept = [], cookieEnd, admits = false, confirm }: Replacement
+  { preserved: kept = [], cookieEnd, admits = false, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -72,7 +72,7 @@ export async function replaceSession (
   restoreLifetime(session, before)
   if (cookieEnd !== undefined) endCookie(session, cookieEnd)
   const sent = await sentBy(request, isReplaced ? before.sessionId : null)
-  if (record === null) shortenLifetime(session, { kept, ...sent })
+  if (record === null) shortenLifetime(session, { preserved: kept, ...sent })
   // Such a cookie does not tell when the session began.
   const isEndless = session.cookie.expires === null && !sessions.isRolling
   const written = record && {
@@ -199,7 +199,7 @@ async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): P
 export async function startPendingSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
   const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
-  await replaceSession(request, null, { kept, confirm })
+  await replaceSession(request, null, { preserved: kept, confirm })
 }
 
 /** What a client is told of a sign-in that waits in a session. */

@@ -75,7 +75,7 @@ interface LifetimeNote {
   /** The hash of the entry that it was saved for. */
   firstEntry?: string
   /** The names of the application's members that it has from the session which it replaced. */
-  kept?: readonly string[]
+  preserved?: readonly string[]
   sent?: SentRequest
 }
 
@@ -117,7 +117,7 @@ export function isPendingOnly (session: Session): boolean {
 
 /** Whether a session was shortened, and the application has written something into it since. */
 export function isOutgrown (session: Session): boolean {
-  const { fullLifetime, kept = [] } = noteIn(session)
+  const { fullLifetime, preserved: kept = [] } = noteIn(session)
   return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 

@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { Authorization, SqlAuthStore } from '../../lib/index.js'
 import { COMMANDS } from '../../lib/command/commands.js'
-import type { Values } from '../../lib/command/options.js'
+import type { ParsedOptions } from '../../lib/command/options.js'
 import { run } from '../../lib/command/run.js'
 import { LOCAL_SECRET } from '../helpers/app.js'
 import { setEnv } from '../helpers/environment.js'
@@ -22,7 +22,7 @@ function runnerOf (t: Test) {
   return {
     store,
     notes,
-    async run (name: string, who = EMAIL, values: Partial<Values> = {}): Promise<Record<string, any>> {
+    async run (name: string, who = EMAIL, values: Partial<ParsedOptions> = {}): Promise<Record<string, any>> {
       const command = COMMANDS.get(name)
       if (command === undefined) throw new Error(`there is no command ${name}`)
       return command.run({ store, ...values }, who)
@@ -99,7 +99,7 @@ t.test('link warns as grant does before it opens an account whose address nobody
   const auth = new Authorization(users)
   await auth.createUser({ email: EMAIL })
   await auth.createUser({ email: 'grace@example.com', emailVerified: true })
-  const attempts: Array<[string, Partial<Values>]> = [['grant', { claim: ['role=admin'] }], ['link', TO]]
+  const attempts: Array<[string, Partial<ParsedOptions>]> = [['grant', { claim: ['role=admin'] }], ['link', TO]]
   for (const [name, values] of attempts) {
     notes.length = 0
     await run(name, EMAIL, values)

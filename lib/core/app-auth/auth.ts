@@ -319,7 +319,7 @@ export class Auth extends Authorization {
       userId: checkedUserId(userId), remember: remember === true, skipsFactor: secondFactor === 'skip'
     }).catch((error: unknown) => {
       if (!(error instanceof AuthError && error.code === 'second_factor_required')) throw error
-      const page = this.#auth.pages.forStep(request, 'step', next)
+      const page = this.#auth.redirects.forStep(request, 'step', next)
       throw new AuthError('second_factor_required', { details: { ...error.details, page } })
     })
   }

@@ -318,11 +318,11 @@ async function askToReauthenticate (
   reply: FastifyReply,
   { principal: { userId }, needsFactor }: { principal: Principal, needsFactor: boolean }
 ): Promise<never> {
-  const { pages } = auth
+  const { redirects } = auth
   const kinds = needsFactor ? await factorsOfUser(auth, userId) : null
   if (kinds?.length === 0) return askAt(auth, request, reply, { to: 'secondFactor', code: 'second_factor_missing' })
   if (reply.sent || undecided.has(request)) throw new AuthError('reauthenticate')
-  if (!pages.redirect(request, reply, 'reauthenticate', { needsFactor })) {
+  if (!redirects.redirect(request, reply, 'reauthenticate', { needsFactor })) {
     request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
     throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
   }
@@ -342,12 +342,13 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
  * @throws AuthError with the code for other requests, and without such a page
  */
 async function askAt (
-  { pages }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { redirects }: AuthContext, request: FastifyRequest, reply: FastifyReply,
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)
   // The others say what the user lacks.
-  if (isAnswered || !pages.redirect(request, reply, to, { error: to !== 'login' && code })) throw new AuthError(code)
+  const error = to !== 'login' && code
+  if (isAnswered || !redirects.redirect(request, reply, to, { error })) throw new AuthError(code)
   return new Promise(() => {})
 }
 

@@ -111,7 +111,7 @@ type Username = 'username' | 'username webauthn'
 /** Stands in each form for the field `shown_to`: the page that is sent knows its user. */
 export const SHOWN_TO = new Html('<!--shown_to-->')
 
-export function form (
+export function htmlForm (
   { action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm
 ): Html {
   return html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
@@ -131,7 +131,7 @@ ${choice && html`<button class="danger" name="${choice.name}" value="${choice.ot
 export function action (
   path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look' | 'icon'> = {}
 ): Html {
-  return form({ action: path, hidden, fields: [], submit, ...more })
+  return htmlForm({ action: path, hidden, fields: [], submit, ...more })
 }
 
 /** As `type="email"` browsers refuse addresses that the server takes: `jörg@example.com`. */
@@ -160,7 +160,7 @@ ${choices.map(choice => html`<option${choice === chosen && html` selected`}>${ch
 </select></label>`
 }
 
-export function checkbox (name: string, label: string, isChecked: boolean): Html {
+export function checkboxField (name: string, label: string, isChecked: boolean): Html {
   return html`<label class="check"><input type="checkbox" name="${name}"${isChecked && html` checked`}>${label}</label>`
 }
 

@@ -7,7 +7,7 @@ import { withParameter } from '../redirects.js'
 import type { LinkMailKind, MailPages } from '../mail.js'
 import { LINK_PATHS, type MailToken, type MailboxOwner, hasMailbox, userOfLink } from '../mail-links.js'
 import { messagesOf } from './failure.js'
-import { type Content, type Html, type PageForm, form, html } from './elements.js'
+import { type Content, type Html, type PageForm, htmlForm, html } from './elements.js'
 import type { Page } from './layout.js'
 import { answerFailure, nextOfMail, pathOf, recordFailure } from '../act.js'
 import { type View, waysOn } from './page.js'
@@ -72,11 +72,13 @@ export function mountLinkPage (
   // A signed-in user sees on the page of their account what has changed.
   const [ask, done] = STEPS[kind]
   const after = (request: FastifyRequest, word = done): Record<string, string | null> => {
-    const { pages, hasPages } = auth
+    const { redirects, hasPages } = auth
     const next = nextOfMail(auth, request)
     // A registration signs in.
     if (word === undefined) return { next }
-    const page = request.principal === null ? next && pages.loginWith(request, next) : next ?? pages.application.account
+    const page = request.principal === null
+      ? next && redirects.loginWith(request, next)
+      : next ?? redirects.application.account
     return { done: hasPages ? word : null, next: page }
   }
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
@@ -84,7 +86,7 @@ export function mountLinkPage (
     token,
     typed: Object(request.body),
     texts: layout.textsFor(request),
-    form: (submit, fields, { hidden, ...more } = {}) => form({
+    form: (submit, fields, { hidden, ...more } = {}) => htmlForm({
       action, hidden: { ...after(request, hidden && 'email_released'), token, ...hidden }, fields, submit, ...more
     })
   })
@@ -94,19 +96,19 @@ export function mountLinkPage (
    * holds the token, unless a JSON client or a page of the application has sent the form.
    */
   async function fail (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { pages } = auth
+    const { redirects } = auth
     const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
     // A form may give a password, as a sign-in does.
     const signInAt = isRead(request) ? undefined : 'local'
-    if (customPage !== null || wantsJson(request) || pages.asked(request, errorNext) !== null) {
-      return answerFailure(request, reply, error, { page: pages.forError(request, errorNext), signInAt })
+    if (customPage !== null || wantsJson(request) || redirects.asked(request, errorNext) !== null) {
+      return answerFailure(request, reply, error, { page: redirects.forError(request, errorNext), signInAt })
     }
 
     const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
     const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
-    const ways = waysOn(auth, request, texts, [pages.application[ask], texts.links.askAgain])
+    const ways = waysOn(auth, request, texts, [redirects.application[ask], texts.links.askAgain])
     const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }
     return layout.send(reply.code(refusal.statusCode), shown, messagesOf(texts, refusal))
   }

@@ -101,7 +101,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
 }
 
 /** Returns the sentence for a code that a redirect has brought, of which more is known here. */
-function knownHere ({ pages: { application } }: AuthContext, code: string): string {
+function knownHere ({ redirects: { application } }: AuthContext, code: string): string {
   if (code === 'unauthenticated') return 'signed_out'
   // The user may have come by the very provider that the account has, as another user there.
   return code === 'account_exists' && application.forgotPassword !== null ? 'account_exists_forgot' : code
@@ -109,9 +109,9 @@ function knownHere ({ pages: { application } }: AuthContext, code: string): stri
 
 /** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */
 export function waysOn (
-  { pages, site }: AuthContext, request: FastifyRequest, { common, signIn }: Texts, ...first: WayOn[]
+  { redirects, site }: AuthContext, request: FastifyRequest, { common, signIn }: Texts, ...first: WayOn[]
 ): Html {
-  const login: WayOn = [request.principal === null && pages.login(request), signIn.title]
+  const login: WayOn = [request.principal === null && redirects.login(request), signIn.title]
   return links(...first, login, [site.publicPath('/'), common.home])
 }
 

@@ -27,11 +27,11 @@ export function pathOfPage (
 
 /** The page on which users sign in: the application's, if it has one. */
 export function signInPath (auth: AuthContext, request: FastifyRequest, next: string | null = null): string {
-  return auth.pages.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
+  return auth.redirects.loginWith(request, next) ?? pathOfPage(auth, 'sign-in', next)
 }
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
-export function providerLinks (
+export function signInLinks (
   auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
 ): Html[] {
   return names.map(name =>

@@ -12,7 +12,7 @@ import {
 } from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import {
-  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, byCodePoints, isBlocked, isUser, json
+  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, byCodePoints, isBlockedAt, isUser, json
 } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
@@ -48,7 +48,7 @@ export function postgresAccounts (
     isBetween: (text, first, end) => sql`(${text} ~>=~ ${first} and ${text} ~<~ ${end})`,
     note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
     createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
-    isBlocked
+    isBlocked: isBlockedAt
   })
   return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
 }

@@ -51,7 +51,7 @@ export const STATEMENT_START = sql`(extract(epoch from statement_timestamp()) * 
 const BLOCK = sql`${users.extras} -> 'blocked'`
 
 /** The first condition is that of the partial index. */
-export function isBlocked (now: number): SQL {
+export function isBlockedAt (now: number): SQL {
   return sql`(${BLOCK} is not null and coalesce((${BLOCK} ->> 'until')::bigint > ${now}, true))`
 }
 

@@ -20,9 +20,9 @@ export const deleteAccount = form({
   refuses: [...UNPROVEN, 'user_in_use'],
   hashes: 'current',
   isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, reply } = form
-  const { user: { userId }, record: { generation } } = await recentByPassword(auth, form, form.fields.current)
+}, async (auth, submission) => {
+  const { request, reply, fields } = submission
+  const { user: { userId }, record: { generation } } = await recentByPassword(auth, submission, fields.current)
   // Again, because passwords may wait for some time: what the hook does is not undone.
   await current(auth, request)
   await callHook(() => auth.onDelete?.({ request, userId }))

@@ -2,7 +2,7 @@ import { pathOf } from '../../core/act.js'
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
 import { type CurrentUser, canSignIn, currentUser } from '../../core/current-user.js'
 import {
-  type Content, type Html, type SettingsRow, action, dateIn, field, filled, form, html, nameField, newPasswordField,
+  type Content, type Html, type SettingsRow, action, dateIn, field, filled, htmlForm, html, nameField, newPasswordField,
   passwordField, row, sentence, usernameField, verbatim
 } from '../../core/pages/elements.js'
 import { type Targets, type View, page, redirected } from '../../core/pages/page.js'
@@ -24,14 +24,14 @@ interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 't
   readonly left: Targets
 }
 
-export const account = page({ path: '/pages/account' }, async (auth, shown) => {
+export const accountPage = page({ path: '/pages/account' }, async (auth, shown) => {
   const { request, reply, texts, typed, opened, next } = shown
   const { common, signIn, account, factors } = texts
   const present = await currentUser(auth, request)
   const here = pathOfPage(auth, 'account')
   if (present === null) return redirected(reply, signInPath(auth, request, here))
   const { user, links, record: { principal } } = present
-  const { secondFactor } = auth.pages.application
+  const { secondFactor } = auth.redirects.application
   const left = {
     next: signInPath(auth, request), error_next: here, done: 'signed_out', provider: auth.signOutSealer && 'true'
   }
@@ -76,7 +76,7 @@ export const account = page({ path: '/pages/account' }, async (auth, shown) => {
 
 function nameRow ({ auth, texts: { common, account }, user: { name }, typed, rowOf, targets }: AccountView): Html {
   const fields = nameField(common.name, textIn(typed.name) ?? name)
-  const content = form({
+  const content = htmlForm({
     action: pathOf(auth, 'pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
   })
   return rowOf('name', { title: common.name, state: verbatim(name) ?? account.notSet, content })
@@ -94,7 +94,7 @@ function emailRow (view: AccountView): Content {
     state: email === null
       ? account.notSet
       : html`${verbatim(email)} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
-    content: isOffered && form({
+    content: isOffered && htmlForm({
       action: pathOf(auth, 'local/change-email'),
       hidden: sent,
       fields: [
@@ -117,7 +117,7 @@ function passwordRow ({ auth, texts: { common, account }, user, hasPassword, row
   return local && (hasPassword || isOffered) && rowOf('password', {
     title: common.password,
     state: hasPassword ? account.set : account.notSet,
-    content: isOffered && form({
+    content: isOffered && htmlForm({
       action: pathOf(auth, hasPassword ? 'local/change-password' : 'local/set-password'),
       hidden: targets('password'),
       fields: [
@@ -184,7 +184,7 @@ function deleteRow (view: AccountView): Content {
     state: account.deleteText,
     change: account.delete,
     isDanger: true,
-    content: form({
+    content: htmlForm({
       action: pathOf(auth, 'local/delete-account'),
       hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
       fields: hasPassword && [usernameField(null, user.email), passwordField(common.currentPassword, 'current')],

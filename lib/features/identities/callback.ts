@@ -68,17 +68,19 @@ export const EXTERNAL_ACTS: readonly Act[] = [{
 
 /** The provider redirects to the callback: authorization response. */
 function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): void {
-  const { pages, limits, mailer } = auth
+  const { redirects, limits, mailer } = auth
   const { name } = provider
   const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
-    failAtProvider(auth, name, { error, request, reply }, { startedOn: pages.ofStart(request, undefined), next: null })
+    failAtProvider(auth, name, { error, request, reply }, {
+      startedOn: redirects.ofStart(request, undefined), next: null
+    })
 
   const failed = async (failure: Failure, start: SpentSignIn | null): Promise<FastifyReply> => {
     const { error, request } = failure
     const isRefused = error instanceof AuthError && error.code === 'invalid_state'
     if (isRefused && start !== null) return answerSpent(auth, name, failure, start)
     const { next = null } = noteOf(request)
-    const startedOn = start === null ? pages.ofStart(request, undefined) : start.startedOn
+    const startedOn = start === null ? redirects.ofStart(request, undefined) : start.startedOn
     return failAtProvider(auth, name, failure, { startedOn, next })
   }
 
@@ -99,7 +101,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
       const next = await runOnce(auth, request, {
         async run () {
           const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
-          start = pending ?? { ...spent, startedOn: pages.ofStart(request, undefined) }
+          start = pending ?? { ...spent, startedOn: redirects.ofStart(request, undefined) }
           if (pending === null) throw new AuthError('invalid_state')
           noteRequest(request, { next: pending.next })
           const outbox = mailer?.outbox(request, reply) ?? null
@@ -107,7 +109,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
           if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
           return pending.next
         },
-        again: next => pages.afterSuccess(request, next)
+        again: next => redirects.afterSuccess(request, next)
       }, () => limits.callback(request))
       forgetStarts(reply, digestOf(String(parameters.get('state'))))
       return reply.redirect(next, 302)
@@ -181,8 +183,8 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const user = await userOfIdentity(auth, request, identity, outbox)
   const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
   const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
-  const kept = { ...hint, callback: { state: digestOf(state), next } }
-  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, kept })
+  const ofCallback = { ...hint, callback: { state: digestOf(state), next } }
+  await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, ofCallback })
 }
 
 /**

@@ -48,7 +48,7 @@ export async function mountLogin (mounting: Mounting, provider: ExternalProvider
  * the button: any page could have led the user here.
  */
 function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void {
-  const { pages, limits, redirectToBaseUrl } = auth
+  const { redirects, limits, redirectToBaseUrl } = auth
   const { name } = provider
   scope.withTypeProvider<SchemaTypes>().get(`/${name}/login`, {
     schema: {
@@ -71,9 +71,9 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
     exposeHeadRoute: false,
     onRequest: [redirectToBaseUrl, refuseForeignResource, limits.start],
     errorHandler: async (error, request, reply) => {
-      const startedOn = pages.ofStart(request, Object(request.query).error_next)
+      const startedOn = redirects.ofStart(request, Object(request.query).error_next)
       // A failure of this page is not shown on it.
-      const isHere = pages.isAt(request, startedOn)
+      const isHere = redirects.isAt(request, startedOn)
       return failAtProvider(auth, name, { error, request, reply }, { startedOn: isHere ? null : startedOn, next: null })
     }
   }, async (request, reply) => {
@@ -178,7 +178,7 @@ async function leave (
   fields: LoginFields,
   { purpose, asked }: Start
 ): Promise<URL> {
-  const { pages } = auth
+  const { redirects } = auth
   const { request } = reply
   const state = purpose === 'sign-in' ? randomToken() : randomToken() + NO_SIGN_IN
   const checks = { state, nonce: randomToken(), codeVerifier: randomToken() }
@@ -186,10 +186,10 @@ async function leave (
   const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
   await addPendingSignIn(reply, {
     ...checks,
-    next: pages.afterSuccess(request, fields.next),
+    next: redirects.afterSuccess(request, fields.next),
     remember: isChecked(fields.remember),
     asked,
-    startedOn: pages.ofStart(request, fields.error_next),
+    startedOn: redirects.ofStart(request, fields.error_next),
     purpose,
     startedBy: principalOf(request)?.userId ?? null,
     provider: provider.name,
@@ -220,7 +220,7 @@ export async function failAtProvider (
 ): Promise<FastifyReply> {
   const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
   const after = next === auth.site.publicPath('/') ? null : next
-  const page = startedOn ?? (auth.pages.login(request) && auth.pages.loginWith(request, after))
+  const page = startedOn ?? (auth.redirects.login(request) && auth.redirects.loginWith(request, after))
   return answerFailure(request, reply, error, { page, step, signInAt: provider })
 }
 
@@ -237,12 +237,12 @@ export async function answerSpent (
 ): Promise<FastifyReply> {
   const { request, reply } = failure
   // The one that the browser has kept is not checked.
-  const next = auth.pages.asked(request, asked)
+  const next = auth.redirects.asked(request, asked)
   const isSignIn = wantsHtml(request) && !state.endsWith(NO_SIGN_IN)
   const target = isSignIn ? await targetOfSession(auth, request, digestOf(state)) : null
   if (target !== null) return reply.redirect(target, 302)
   const principal = isSignIn ? await currentPrincipal(auth, request) : null
-  const hasPage = startedOn !== null || auth.pages.login(request) !== null
+  const hasPage = startedOn !== null || auth.redirects.login(request) !== null
   if (!isSignIn || (principal === null && hasPage)) return failAtProvider(auth, provider, failure, { startedOn, next })
   const { showSpent } = await import('./pages.js')
   return showSpent(auth, failure, { provider, principal, next })
@@ -254,8 +254,8 @@ async function targetOfSession (auth: AuthContext, request: FastifyRequest, stat
   if (record?.callback?.state === state) return record.callback.next
   if (record !== null || !hasFactors(auth)) return null
   const { pendingSecondFactor } = await import('../second-factor/sign-in.js')
-  const { callback } = (await pendingSecondFactor(auth, request))?.kept ?? {}
-  return callback?.state === state ? auth.pages.forStep(request, 'step', callback.next) : null
+  const { callback } = (await pendingSecondFactor(auth, request))?.ofCallback ?? {}
+  return callback?.state === state ? auth.redirects.forStep(request, 'step', callback.next) : null
 }
 
 /** Turns every error of a provider, also of one of the application, into a failure of it. */

@@ -5,7 +5,7 @@ import type { CurrentUser } from '../../core/current-user.js'
 import { action, button, filled, html, links, sentence } from '../../core/pages/elements.js'
 import { failureOf, sentenceOf } from '../../core/pages/failure.js'
 import { layoutOf } from '../../core/pages/lead-to.js'
-import { hasIcons, nameOf, providerLabel, providerLinks } from '../../core/pages/parts.js'
+import { hasIcons, nameOf, providerLabel, signInLinks } from '../../core/pages/parts.js'
 import type { Principal } from '../../session/record.js'
 
 /**
@@ -22,9 +22,9 @@ export async function showSpent (
   const { common, signIn, confirm } = texts
   const refusal = recordFailure(request, reply, error, provider)
   const home = auth.site.publicPath('/')
-  const left = { next: auth.pages.loginWith(request, next) }
+  const left = { next: auth.redirects.loginWith(request, next) }
   const content = principal === null
-    ? [providerLinks(auth, signIn.withProvider, [provider], { next }), links([home, common.home])]
+    ? [signInLinks(auth, signIn.withProvider, [provider], { next }), links([home, common.home])]
     : [
         html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
         button(next ?? home, common.continue, 'primary'),
@@ -55,7 +55,7 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
   const values = { provider: providerLabel(auth, name), user: nameOf(present.record.principal) }
   const text = { link: account.addText, consent: account.consentText, reauthentication: confirm.text }[what]
   const title = filled(what === 'link' ? account.add : signIn.withProvider, values)
-  const startedOn = auth.pages.ofStart(request, query.error_next)
+  const startedOn = auth.redirects.ofStart(request, query.error_next)
   const sent = ['next', 'link', 'reauthenticate', 'remember', 'signed'].map(field =>
     [field, typeof query[field] === 'string' ? query[field] : null] as const)
   const hidden = { ...Object.fromEntries(sent), error_next: startedOn ?? auth.site.pathOf(request) }

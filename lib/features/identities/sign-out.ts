@@ -11,7 +11,7 @@ import type { Authentication, EndSessionRequest } from '../../providers/provider
 import { type SessionRecord, recordIn } from '../../session/record.js'
 import { PENDING_MS } from '../../session/store.js'
 import { type Mounting, urlOf } from '../../core/act.js'
-import type { Form, FormAnswer } from '../../core/form.js'
+import type { Submission, FormAnswer } from '../../core/form.js'
 import { operation, operationIdOf, redirect } from '../../core/schema.js'
 
 /** With longer ones, the URL would exceed the 8 KB that servers take. */
@@ -36,13 +36,15 @@ export async function hintFor (
  * where that is not possible. What the provider does keeps no user signed in here.
  */
 export async function signOutThere (
-  auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, signOutHere: () => Promise<void>
+  auth: AuthContext,
+  { request, reply, fields: { next } }: Submission<{ next?: string }>,
+  signOutHere: () => Promise<void>
 ): Promise<FormAnswer | undefined> {
   // Not of a session that has ended: what it keeps is not for those who have its cookie.
   const hasHint = recordIn(request.session)?.signOutHint !== undefined
   const record = hasHint ? await currentRecord(auth, request).catch(() => null) : null
   await signOutHere()
-  const url = record && await endSessionUrl(auth, request, record, auth.pages.afterSuccess(request, next))
+  const url = record && await endSessionUrl(auth, request, record, auth.redirects.afterSuccess(request, next))
   if (url === null) return undefined
   const { leadTo } = await import('../../core/pages/lead-to.js')
   return {
@@ -93,7 +95,7 @@ export function mountSignedOut ({ scope, auth }: Mounting): void {
     scope.get(`/${name}/signed-out`, options, async (request, reply) => {
       const opened = await sealer.open(String(Object(request.query).state), `state ${name}`).catch(() => null)
       const { next, until } = JSON.parse(opened?.text ?? '{}')
-      return reply.redirect(auth.pages.afterSuccess(request, until > Date.now() ? next : null), 302)
+      return reply.redirect(auth.redirects.afterSuccess(request, until > Date.now() ? next : null), 302)
     })
   }
 }

@@ -12,11 +12,11 @@ import { CEREMONY_MS, type PasskeyCeremonies, passkeyName, readResponse } from '
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
 import { putEntry } from '../../session/lifecycle.js'
 import { principalOf } from '../../session/record.js'
-import { type FactorForm, countAttempt, pendingSecondFactor } from '../second-factor/sign-in.js'
+import { type FactorSubmission, countAttempt, pendingSecondFactor } from '../second-factor/sign-in.js'
 import {
   type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
 } from './sign-in.js'
-import { identityOfUser, signIn, written } from '../../core/sign-in.js'
+import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
 import { allowCaching } from '../../core/published-documents.js'
@@ -25,7 +25,7 @@ import {
   accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
 } from '../../core/schema.js'
 import {
-  addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser, isCodeMailed, requireRecentFactor,
+  addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed, requireRecentFactor,
   sendMailCode
 } from '../second-factor/enrolment.js'
 
@@ -65,11 +65,11 @@ export const beginCeremony = form({
   },
   refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
   limits: ['challenge']
-}, async (auth, form) => {
-  const { for: ceremony, lost } = form.fields
-  const { challenge, options } = await begun(auth, form, ceremony, isChecked(lost))
+}, async (auth, submission) => {
+  const { for: ceremony, lost } = submission.fields
+  const { challenge, options } = await begun(auth, submission, ceremony, isChecked(lost))
   const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
-  await putEntry(form.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
+  await putEntry(submission.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
   return { status: 200, body: options }
 })
 
@@ -95,8 +95,8 @@ export const registerPasskey = form({
     if (passkey === undefined) throw noPasskey()
     return { status: 201, body: { id: passkey.id, name: passkey.name } }
   }
-}, async (auth, form) => {
-  const { request, fields: { name = null, ...fields } } = form
+}, async (auth, submission) => {
+  const { request, fields: { name = null, ...fields } } = submission
   const { isLost, mailCode } = lostPasskeysIn(fields)
   const counted = await countedResponse(auth, request, fields.response)
   // First, so that a form whose options were refused is refused for the same reason.
@@ -105,12 +105,12 @@ export const registerPasskey = form({
   // Another process requires it.
   if (waiting !== null) needed(auth.factors.secondFactor, 'secondFactor')
   const response = await takeChallenge(request, counted, 'register', 'create')
-  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  if (asksMailCode) await spendMailAttempt(auth, submission, user, mailCode)
   const isSilent = response.ceremony === 'create'
   if (isSilent) assertWithoutFactor(user)
   const passkey = await needed(auth.factors.passkeys, 'passkeys')
     .verifyRegistration(response, { challenge: response.challenge, name, isSilent })
-  await addFactor(auth, form, enrolling, {
+  await addFactor(auth, submission, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
     isSilent,
     // In place of passkeys that were lost: sessions of who has found them end.
@@ -141,15 +141,15 @@ export const signInByPasskey = form({
   answers: { 200: signedIn },
   refuses: ['invalid', 'unknown_passkey', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
   isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, fields: { response: field, remember } } = form
+}, async (auth, submission) => {
+  const { request, fields: { response: field, remember } } = submission
   const response = await takeChallenge(request, await countedResponse(auth, request, field), 'login')
   const { userId } = response
   const found = isUserId(userId) ? await auth.accounts.findUser({ userId }) : null
-  const { user } = await usePasskey(auth, form, found, response)
+  const { user } = await usePasskey(auth, submission, found, response)
   const identity = identityOfUser(user, await auth.accounts.links(user.userId))
   return signedInAs(await signIn(auth, request, {
-    ...written(user), identity, method: 'passkey', remember: isChecked(remember)
+    ...withoutWrites(user), identity, method: 'passkey', remember: isChecked(remember)
   }))
 })
 
@@ -194,26 +194,26 @@ export const removePasskey = form({
     const { user: { userId } } = await current(auth, request)
     return leftOf(userId, passkeysIn(await auth.accounts.factors(userId)))
   }
-}, async (auth, form) => {
-  const { request, fields: { id, ...ofLost } } = form
+}, async (auth, submission) => {
+  const { request, fields: { id, ...ofLost } } = submission
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
   const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
   const { userId, factors: kinds = [] } = user
   if (asksMailCode && mailCode === undefined) {
-    await sendMailCode(auth, form, user)
+    await sendMailCode(auth, submission, user)
     return ACCEPTED
   }
-  if (asksMailCode) await spendMailAttempt(auth, form, user, mailCode)
+  if (asksMailCode) await spendMailAttempt(auth, submission, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
-  await changeFactors(auth, request, record, (factors, account) => {
+  await changeOwnFactors(auth, request, record, (factors, account) => {
     if (!passkeysIn(factors).some(factor => factor.id === id)) throw noPasskey()
     const left = withoutFactors(factors, factor => factor.id === id)
     if (!canSignIn(auth, userOf(withFactors(account, left)), account.links)) throw new AuthError('last_link')
     return left
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
-  form.outbox.notice('factor-removed', user)
+  submission.outbox.notice('factor-removed', user)
   return leftOf(userId, others)
 })
 
@@ -243,9 +243,9 @@ export const passkeyScript: Act = {
 
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
-  auth: AuthContext, form: FactorForm, ceremony: Ceremony, isLost: boolean
+  auth: AuthContext, submission: FactorSubmission, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['requestOptions']>> {
-  const { request } = form
+  const { request } = submission
   const passkeys = needed(auth.factors.passkeys, 'passkeys')
   if (ceremony === 'login') return passkeys.requestOptions()
   if (ceremony === 'factor') {
@@ -260,7 +260,7 @@ async function begun (
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   if (isSilent) assertWithoutFactor(user)
   // One that was sent stays good, so that the user can begin a second time.
-  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, form, user)
+  if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, submission, user)
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
@@ -273,10 +273,10 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
 }
 
 async function spendMailAttempt (
-  auth: AuthContext, form: FactorForm, { userId, generation }: User, mailCode: string | undefined
+  auth: AuthContext, submission: FactorSubmission, { userId, generation }: User, mailCode: string | undefined
 ): Promise<void> {
-  await countAttempt(auth, form, { userId, generation })
-  await assertMailCode(auth, form.request, userId, mailCode)
+  await countAttempt(auth, submission, { userId, generation })
+  await assertMailCode(auth, submission.request, userId, mailCode)
 }
 
 /** Another factor is added by a user who is there. */

@@ -1,4 +1,4 @@
-import { type Content, type Html, type PageForm, type Texts, form, html } from '../../core/pages/elements.js'
+import { type Content, type Html, type PageForm, type Texts, htmlForm, html } from '../../core/pages/elements.js'
 
 /** Paths for a page with passkeys. */
 export interface PasskeyPaths {
@@ -24,7 +24,7 @@ export function passkeyForm (texts: Texts, { ceremony, options, fields, ...other
   const { factors, errors } = texts
   const isShown = ceremony !== 'autofill' && ceremony !== 'create'
   const isNew = ceremony === 'register'
-  return [form({
+  return [htmlForm({
     ...others,
     attributes: html` data-passkey="${ceremony}" data-options="${options}" hidden`,
     fields: [

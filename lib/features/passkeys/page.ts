@@ -8,11 +8,11 @@ import { page, targetsOf } from '../../core/pages/page.js'
  * The page between a sign-in by password and the page after it, on which the browser makes a
  * passkey by itself or goes on. After a failure it shows why, and does not try again.
  */
-export const createPasskey = page({
+export const createPasskeyPage = page({
   path: '/pages/create-passkey', when: createsPasskeys
 }, async (auth, { request, texts, next, failure }) => {
   const { options, script } = needed(auth.passkeyPaths, 'passkeys')
-  const after = auth.pages.afterSuccess(request, next)
+  const after = auth.redirects.afterSuccess(request, next)
   const hidden = { ...targetsOf(auth, 'pages/create-passkey', { next }), next: after }
   const create = { ceremony: 'create', options, action: pathOf(auth, 'local/passkeys/register'), hidden } as const
   return {

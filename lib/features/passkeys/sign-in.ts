@@ -13,9 +13,9 @@ import { useOwner } from '../../session/several-cookies.js'
 import { DAY_MS } from '../../base/values.js'
 import { CHALLENGE, type EntryKey } from '../../session/store.js'
 import {
-  type FactorForm, type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor
+  type FactorSubmission, type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor
 } from '../second-factor/sign-in.js'
-import { prove } from '../../core/complete-sign-in.js'
+import { completeReauthentication } from '../../core/complete-sign-in.js'
 
 /** With `create` the browser makes a passkey by itself. */
 export type Ceremony = 'register' | 'create' | 'login' | 'factor'
@@ -32,28 +32,30 @@ type AnsweredChallenge = PasskeyResponse & { readonly challenge: string, readonl
 
 /** Finishes a sign-in that waits, by a passkey of its user; `field` is the client's response. */
 export async function finishByPasskey (
-  auth: AuthContext, form: FactorForm, field: unknown
+  auth: AuthContext, submission: FactorSubmission, field: unknown
 ): Promise<SecondFactorSignIn> {
-  const { request } = form
+  const { request } = submission
   const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
   const waiting = await attemptSignIn(auth, request)
   if (waiting === null) throw new AuthError('invalid_state')
   const { userId } = waiting
   const user = await auth.accounts.findUser({ userId })
   if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
-  const used = await usePasskey(auth, form, user, response)
+  const used = await usePasskey(auth, submission, user, response)
   const taken = await takePendingSecondFactor(auth, request, userId)
-  const principal = await continueSignIn(auth, form, taken, used)
+  const principal = await continueSignIn(auth, submission, taken, used)
   return { principal, user: used.user, recoveryCodesLeft: null }
 }
 
-export async function reauthenticateByPasskey (auth: AuthContext, form: FactorForm, field: unknown): Promise<void> {
-  const { request } = form
+export async function reauthenticateByPasskey (
+  auth: AuthContext, submission: FactorSubmission, field: unknown
+): Promise<void> {
+  const { request } = submission
   const counted = await countedResponse(auth, request, field)
   const { user, record } = await current(auth, request)
   const response = await takeChallenge(request, counted, 'factor')
-  await usePasskey(auth, form, user, response)
-  await prove(request, record, 'passkey')
+  await usePasskey(auth, submission, user, response)
+  await completeReauthentication(request, record, 'passkey')
 }
 
 /** Reads a response, and counts it before it is checked; null, uncounted, for another form. */
@@ -94,10 +96,10 @@ export async function takeChallenge (
  *   sessions were ended meanwhile
  */
 export async function usePasskey (
-  auth: AuthContext, form: FactorForm, user: User | null, response: AnsweredChallenge
+  auth: AuthContext, submission: FactorSubmission, user: User | null, response: AnsweredChallenge
 ): Promise<{ user: User, proof: Proof }> {
   const { userId = '' } = user ?? {}
-  noteSubject(form.request, user?.userId)
+  noteSubject(submission.request, user?.userId)
   // For a user without passkeys too, and for none: the answer must not come sooner.
   const own = passkeysIn(await auth.accounts.factors(userId))
   const isOfUser = response.userId !== null
@@ -110,8 +112,8 @@ export async function usePasskey (
     .catch((error: unknown) => {
       if (unknown !== null) return null
       if (user !== null && Object(error).cause instanceof CounterRegression) {
-        audit('passkey-cloned', { userId }, form.request)
-        form.outbox.notice('passkey-cloned', user)
+        audit('passkey-cloned', { userId }, submission.request)
+        submission.outbox.notice('passkey-cloned', user)
       }
       throw error
     })

@@ -6,11 +6,13 @@ import { type Act, pathOf } from '../../core/act.js'
 import { type AuthenticatedUser, reauthenticateByPassword } from '../../core/complete-sign-in.js'
 import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
-import { ACCEPTED, type Form, type FormAnswer, type HashingForm, form, signedInAs } from '../../core/form.js'
+import {
+  ACCEPTED, type Submission, type FormAnswer, type HashingSubmission, form, signedInAs
+} from '../../core/form.js'
 import { sendVerification } from '../../core/mail-links.js'
-import { type PasswordForm, assertText, recentByPassword, verifyPassword } from '../../core/recent.js'
+import { type PasswordSubmission, assertText, recentByPassword, verifyPassword } from '../../core/recent.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
-import { localIdentity, signIn, written } from '../../core/sign-in.js'
+import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
@@ -76,13 +78,13 @@ const registerUnconfirmed = form({
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: AuthContext, form: PasswordForm & { readonly fields: Registration }
+  auth: AuthContext, submission: PasswordSubmission & { readonly fields: Registration }
 ): Promise<AuthenticatedUser & { isKnown: boolean }> {
   try {
-    return { ...await createAccount(auth, form.passwords, form.fields), isKnown: false }
+    return { ...await createAccount(auth, submission.passwords, submission.fields), isKnown: false }
   } catch (error) {
     const isTaken = error instanceof AuthError && error.code === 'exists'
-    const found = isTaken ? await registeredJustNow(auth, form, form.fields) : null
+    const found = isTaken ? await registeredJustNow(auth, submission, submission.fields) : null
     if (found === null) throw error
     return { ...found, isKnown: true }
   }
@@ -93,7 +95,7 @@ async function createOrFind (
  * twice, perhaps without a cookie. That counts as a sign-in.
  */
 export async function registeredJustNow (
-  auth: AuthContext, { request, passwords }: PasswordForm, { email: typed, password, remember }: Registration
+  auth: AuthContext, { request, passwords }: PasswordSubmission, { email: typed, password, remember }: Registration
 ): Promise<AuthenticatedUser | null> {
   const email = checkedEmail(typed)
   const found = await auth.accounts.findCredential(email)
@@ -102,7 +104,7 @@ export async function registeredJustNow (
   const { matches } = await passwords.verifyPassword(found.passwordHash, password)
   const { user, link } = found
   const how = { method: 'password', remember: isChecked(remember) } as const
-  return matches ? { ...written(user), identity: localIdentity(user, link), ...how } : null
+  return matches ? { ...withoutWrites(user), identity: localIdentity(user, link), ...how } : null
 }
 
 interface Registration {
@@ -155,7 +157,7 @@ export async function createAccount (
   })
   if (user === null) throw new AuthError('exists')
   const remember = isChecked(fields.remember)
-  return { ...written(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
+  return { ...withoutWrites(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
 }
 
 /** Returns the claims that the form asks for; the application must allow them: anyone can post. */
@@ -190,45 +192,45 @@ export const login = form({
   refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
   hashes: true,
   isSignInAttempt: true,
-  async again (auth, form) {
-    const { user, record } = await current(auth, form.request)
-    return signedInWith(auth, form, { user, principal: record.principal })
+  async again (auth, submission) {
+    const { user, record } = await current(auth, submission.request)
+    return signedInWith(auth, submission, { user, principal: record.principal })
   }
-}, async (auth, form) => {
-  const { request, fields: { email, password, remember } } = form
+}, async (auth, submission) => {
+  const { request, fields: { email, password, remember } } = submission
   const { accounts, limits, local } = auth
   const address = checkedEmail(email)
   const credential = await limits.login({ request, email: address }, () => accounts.findCredential(address))
   noteSubject(request, credential?.user.userId)
   // The e-mail may be the wrong one.
-  const { outdated } = await verifyPassword(form, password, credential, {})
+  const { outdated } = await verifyPassword(submission, password, credential, {})
   if (credential === null) throw new AuthError('invalid')
 
   const { user, link } = credential
-  if (outdated) await rehash(auth, form, credential)
+  if (outdated) await rehash(auth, submission, credential)
   // After the password was right, so that the answer tells nothing to others.
   if (local?.registration?.verify === 'required' && !user.emailVerified && !isBlocked(user)) {
-    const { outbox } = form
+    const { outbox } = submission
     outbox.refuseWhenFull()
     sendVerification(user, outbox)
     throw new AuthError('unverified')
   }
   const identity = localIdentity(user, link)
   const principal = await signIn(auth, request, {
-    ...written(user), identity, method: 'password', remember: isChecked(remember)
+    ...withoutWrites(user), identity, method: 'password', remember: isChecked(remember)
   })
-  return signedInWith(auth, form, { user, principal })
+  return signedInWith(auth, submission, { user, principal })
 })
 
 /** Leads to the page that offers a passkey, where the browser can make one. */
 function signedInWith (
   auth: AuthContext,
-  { request, fields: { createPasskey, next } }: Form<{ createPasskey?: unknown, next?: string }>,
+  { request, fields: { createPasskey, next } }: Submission<{ createPasskey?: unknown, next?: string }>,
   { user, principal }: { user: User, principal: Principal }
 ): FormAnswer {
   const answer = signedInAs(principal)
   if (!isChecked(createPasskey) || !createsPasskeys(auth) || user.factors !== undefined) return answer
-  const query = { next: auth.pages.afterSuccess(request, next) }
+  const query = { next: auth.redirects.afterSuccess(request, next) }
   return { ...answer, page: pathOf(auth, 'pages/create-passkey'), query }
 }
 
@@ -245,7 +247,7 @@ export const reauthenticate = form({
   hashes: true,
   limits: ['reauthenticate'],
   isSignInAttempt: true
-}, async (auth, form) => reauthenticateByPassword(auth, form, form.fields.password))
+}, async (auth, submission) => reauthenticateByPassword(auth, submission, submission.fields.password))
 
 export const changePassword = form({
   path: '/local/change-password',
@@ -258,14 +260,15 @@ export const changePassword = form({
   refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
   hashes: true,
   isSignInAttempt: true
-}, async (auth, form) => {
-  assertText(form.fields.password)
-  const { credential, ...present } = await recentByPassword(auth, form, form.fields.current)
+}, async (auth, submission) => {
+  assertText(submission.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, submission, submission.fields.current)
   if (credential === null) {
     throw invalidRequest('This account has no password yet; set the first one instead.')
   }
   const { link, passwordHash: current } = credential
-  if (!await replacePassword(auth, form, present, { email: link.subject, current })) throw new AuthError('invalid')
+  const isReplaced = await replacePassword(auth, submission, present, { email: link.subject, current })
+  if (!isReplaced) throw new AuthError('invalid')
 })
 
 /** Sets the first password of the signed-in user, who must have confirmed their e-mail. */
@@ -281,9 +284,9 @@ export const setFirstPassword = form({
   refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS],
   hashes: true,
   isSignInAttempt: true
-}, async (auth, form) => {
-  assertText(form.fields.password)
-  const { credential, ...present } = await recentByPassword(auth, form, undefined)
+}, async (auth, submission) => {
+  assertText(submission.fields.password)
+  const { credential, ...present } = await recentByPassword(auth, submission, undefined)
   if (credential !== null) throw hasPassword()
   const { email, emailVerified } = present.user
   if (email === null || !emailVerified) {
@@ -291,7 +294,7 @@ export const setFirstPassword = form({
       message: 'A password needs a confirmed e-mail address; confirm one first.'
     })
   }
-  if (!await replacePassword(auth, form, present, { email, current: null })) throw hasPassword()
+  if (!await replacePassword(auth, submission, present, { email, current: null })) throw hasPassword()
 })
 
 export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, login, reauthenticate]
@@ -299,7 +302,7 @@ export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, log
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
   { accounts }: AuthContext,
-  { request, fields: { password }, passwords }: HashingForm<{ password: string }>,
+  { request, fields: { password }, passwords }: HashingSubmission<{ password: string }>,
   { user: { userId }, passwordHash }: Credential
 ): Promise<void> {
   try {
@@ -316,7 +319,7 @@ async function rehash (
  */
 async function replacePassword (
   auth: AuthContext,
-  { request, fields: { password }, passwords, outbox }: HashingForm<{ password: string }>,
+  { request, fields: { password }, passwords, outbox }: HashingSubmission<{ password: string }>,
   { user, record: { generation } }: CurrentUser,
   { email, current }: { email: string, current: string | null }
 ): Promise<boolean> {

@@ -4,10 +4,10 @@ import { type AuthContext, hasMails, hasPasswords, needed } from '../../core/con
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
-import { checkbox, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
+import { checkboxField, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
-import { ACCEPTED, type Form, type FormAnswer, form, signedInAs } from '../../core/form.js'
+import { ACCEPTED, type Submission, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../../core/schema.js'
 import { textIn } from '../../core/pages/parts.js'
@@ -57,7 +57,7 @@ export const registerConfirmed = form({
     customPage: 'register',
     async open (auth, { token, form, typed, texts: { common, titles } }) {
       const link = await openRegistration(auth, token)
-      await assertUnused(auth.kept, link)
+      await assertUnused(auth.capabilities, link)
       const { minPasswordLength, registration } = needed(auth.local, 'local')
       const { roles } = needed(registration, 'registration')
       return {
@@ -67,43 +67,43 @@ export const registerConfirmed = form({
           nameField(common.optionalName, textIn(typed.name)),
           newPasswordField(common, common.password, minPasswordLength),
           roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
-          auth.remember !== null && checkbox('remember', common.remember, isChecked(typed.remember))
+          auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
         ])
       }
     }
   }
-}, async (auth, form) => {
-  const { request, fields: { email, token, name, role, remember } } = form
-  const password = filledIn(form.fields.password)
+}, async (auth, submission) => {
+  const { request, fields: { email, token, name, role, remember } } = submission
+  const password = filledIn(submission.fields.password)
   if (token === undefined) {
     // Not ignored: users of a page that asks for a password here would believe that it is set.
     if (email === undefined || password !== undefined) {
       throw invalidRequest('A registration begins with the e-mail alone; the password goes with the token of the mail.')
     }
-    await sendLink(auth, form, checkedEmail(email))
+    await sendLink(auth, submission, checkedEmail(email))
     return ACCEPTED
   }
   if (password === undefined) throw invalidRequest('A registration needs a password beside the token of the mail.')
 
   const link = await openRegistration(auth, token)
-  const { accounts, kept: { entries } } = auth
+  const { accounts, capabilities: { entries } } = auth
   const fields = { email: link.email, password, name, role, remember }
   const signInAgain = async (refusal: unknown): Promise<FormAnswer> => {
-    const known = await registeredJustNow(auth, form, fields)
+    const known = await registeredJustNow(auth, submission, fields)
     if (known === null) throw refusal
     return signedInAs(await signIn(auth, request, known), 201)
   }
-  if (await isUsed(auth.kept, link)) return signInAgain(new AuthError('invalid_token'))
+  if (await isUsed(auth.capabilities, link)) return signInAgain(new AuthError('invalid_token'))
   const owner = digestOf(link.userId)
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
   const userId = randomUUID()
   try {
-    const authenticated = await createAccount(auth, form.passwords, fields, {
+    const authenticated = await createAccount(auth, submission.passwords, fields, {
       userId,
       isConfirmed: true,
       async before () {
         // Another request has used the link while this one hashed its password.
-        if (await isUsed(auth.kept, link)) throw new AuthError('exists')
+        if (await isUsed(auth.capabilities, link)) throw new AuthError('exists')
         if ((await accounts.findUser({ email: fields.email }))?.emailDisputed) throw new AuthError('account_exists')
         // Before there is an account: whatever crashes from now on, the link makes no second one.
         await entries?.put(use, MOST_USES)
@@ -122,7 +122,7 @@ export const registerConfirmed = form({
  * Sends the link to an address in canonical form; to one that an account has, a mail that says so.
  * The answer follows one look-up for each address, so that its time tells nothing either.
  */
-async function sendLink ({ accounts }: AuthContext, { outbox }: Form<unknown>, email: string): Promise<void> {
+async function sendLink ({ accounts }: AuthContext, { outbox }: Submission<unknown>, email: string): Promise<void> {
   outbox.refuseWhenFull()
   const user = await findByMailbox(accounts, email)
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)

@@ -8,9 +8,9 @@ import { nextAuthenticationStep, pathOf } from '../../core/act.js'
 import { newRecoveryCodes, recoveryHash } from '../../core/codes.js'
 import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../../core/context.js'
 import { current } from '../../core/current-user.js'
-import { type Form, type FormAnswer, form } from '../../core/form.js'
+import { type Submission, type FormAnswer, form } from '../../core/form.js'
 import {
-  type Content, Html, type Texts, action, button, checkbox, codeField, form as htmlForm, html, sentence, ways
+  type Content, Html, type Texts, action, button, checkboxField, codeField, htmlForm, html, sentence, ways
 } from '../../core/pages/elements.js'
 import type { Page } from '../../core/pages/layout.js'
 import { type Targets, type View, page, redirected, targetsOf } from '../../core/pages/page.js'
@@ -21,7 +21,7 @@ import { attemptEntry, findEntry, putEntry, takeEntry } from '../../session/life
 import { ENROLMENT } from '../../session/store.js'
 import { passkeyForm, passkeyHints } from '../passkeys/form.js'
 import {
-  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeFactors, enrollingUser,
+  type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser,
   isCodeMailed, requireRecentFactor, sendMailCode
 } from './enrolment.js'
 import { countAttempt, openSecret, readCode, stepOf } from './sign-in.js'
@@ -56,15 +56,15 @@ export const beginTotp = form({
   answers: { 200: enrolmentBody },
   refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
   limits: ['factor']
-}, async (auth, form) => {
-  const { request, fields: { next = null, lost } } = form
+}, async (auth, submission) => {
+  const { request, fields: { next = null, lost } } = submission
   const isLost = isChecked(lost)
   const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
   const { userId, generation } = user
   const [id, secret] = [randomUUID(), newTotpSecret()]
   const pending: PendingTotp = { userId, generation, id, secret: await sealerOf(auth).seal(secret, id) }
   await putEntry(request, ENROLMENT, pending)
-  if (asksMailCode) await sendMailCode(auth, form, user)
+  if (asksMailCode) await sendMailCode(auth, submission, user)
   const page = withQuery(pathOf(auth, 'local/totp'), { next, lost: isLost ? 'true' : null })
   return { status: 200, body: await newApp(auth, user, secret), page }
 })
@@ -86,23 +86,23 @@ export const confirmTotp = form({
   limits: ['factor'],
   isSignInAttempt: true,
   // No one has seen those of the first answer.
-  async again (auth, form) {
-    const { user: { userId, generation } } = await current(auth, form.request)
+  async again (auth, submission) {
+    const { user: { userId, generation } } = await current(auth, submission.request)
     const codes = newRecoveryCodes()
     const change = (factors: readonly Factor[]): Factor[] => withRecoveryCodes(factors, codes)
     const changed = await auth.accounts.changeFactors(userId, { generation, endsSessions: false, change })
     if (changed === null) throw new AuthError('invalid_state')
-    return shown(auth, form, codes)
+    return shown(auth, submission, codes)
   }
-}, async (auth, form) => {
-  const { request, fields: { code, ...ofLost } } = form
+}, async (auth, submission) => {
+  const { request, fields: { code, ...ofLost } } = submission
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
   const typed = readCode(code)
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user: { userId, generation }, asksMailCode } = enrolling
   const pending = await attemptEntry<PendingTotp>(request, ENROLMENT, MAX_ATTEMPTS)
   if (pending?.userId !== userId || pending.generation !== generation) throw new AuthError('invalid_state')
-  await countAttempt(auth, form, { userId, generation })
+  await countAttempt(auth, submission, { userId, generation })
   if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(auth, request, pending)
@@ -112,12 +112,12 @@ export const confirmTotp = form({
 
   const codes = newRecoveryCodes()
   const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
-  await addFactor(auth, form, enrolling, {
+  await addFactor(auth, submission, enrolling, {
     proof: { method: 'totp', at: Date.now() },
     endsSessions: true,
     change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
   })
-  return shown(auth, form, codes)
+  return shown(auth, submission, codes)
 })
 
 /** Removes the authenticator app of the signed-in user; the recovery codes with the last factor. */
@@ -136,7 +136,7 @@ export const removeTotp = form({
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
   if (!kinds.includes('passkey')) await assertNotRequired(auth, record)
-  await changeFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
+  await changeOwnFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
   audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
   outbox.notice('factor-removed', user)
 })
@@ -150,15 +150,15 @@ export const renewRecoveryCodes = form({
   fields: {},
   answers: { 200: recoveryCodes },
   refuses: ['reauthenticate', 'invalid_state', 'second_factor_missing']
-}, async (auth, form) => {
-  const { request } = form
+}, async (auth, submission) => {
+  const { request } = submission
   const { user, record } = await requireRecentFactor(auth, request)
   if (user.factors === undefined) throw new AuthError('second_factor_missing')
   const codes = newRecoveryCodes()
-  await changeFactors(auth, request, record, factors => withRecoveryCodes(factors, codes))
+  await changeOwnFactors(auth, request, record, factors => withRecoveryCodes(factors, codes))
   audit('recovery-codes', { userId: user.userId }, request)
-  form.outbox.notice('recovery-codes-renewed', user)
-  return shown(auth, form, codes)
+  submission.outbox.notice('recovery-codes-renewed', user)
+  return shown(auth, submission, codes)
 })
 
 /** Returns who sets up an app, and what the app is given; `app` is null before that has begun. */
@@ -179,7 +179,9 @@ async function newApp (auth: AuthContext, { email, name, userId }: User, secret:
 }
 
 function shown (
-  auth: AuthContext, { request, reply, fields: { next } }: Form<{ next?: string }>, recoveryCodes: readonly string[]
+  auth: AuthContext,
+  { request, reply, fields: { next } }: Submission<{ next?: string }>,
+  recoveryCodes: readonly string[]
 ): FormAnswer {
   const layout = needed(auth.layout, 'pages')
   const { common, factors } = layout.textsFor(request)
@@ -197,8 +199,8 @@ function shown (
           html`<li><code dir="ltr" translate="no">${code}</code></li>`)}</ul>`,
         html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
           factors.saveCodes}</a>`,
-        checkbox('saved', factors.codesSaved, false),
-        button(auth.pages.afterSuccess(request, next), common.continue, 'primary')
+        checkboxField('saved', factors.codesSaved, false),
+        button(auth.redirects.afterSuccess(request, next), common.continue, 'primary')
       ]
     })
   }
@@ -225,13 +227,13 @@ interface SetUp {
   readonly back: string | null
 }
 
-export const totp = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
+export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
   const pending = await pendingTotp(auth, request, isLost).catch(async (error: unknown) => {
     const { code }: Partial<AuthError> = Object(error)
     const step = await nextAuthenticationStep(auth, request, error, { next: here, needing: here })
-    const page = code === 'unauthenticated' ? auth.pages.loginWith(request, here) : step?.page ?? null
+    const page = code === 'unauthenticated' ? auth.redirects.loginWith(request, here) : step?.page ?? null
     if (page === null) throw error
     return { page }
   })
@@ -293,7 +295,7 @@ export function setUpOf (
   return {
     targets: { ...targetsOf(auth, 'local/totp', { next, lost }), lost },
     asksMailCode,
-    back: waiting === null ? auth.pages.afterSuccess(request, next) : null
+    back: waiting === null ? auth.redirects.afterSuccess(request, next) : null
   }
 }
 
@@ -311,7 +313,7 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
 
 /** The form by which a user leaves a sign-in that waits, or goes on as another one. */
 export function leaveForm (
-  auth: AuthContext, { confirm }: Texts, next = auth.pages.application.login ?? auth.site.publicPath('/')
+  auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
   return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }

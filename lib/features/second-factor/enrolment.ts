@@ -13,7 +13,8 @@ import { isEqual } from '../../secrets.js'
 import { attemptEntry, findEntry, putEntry, renewSession, takeEntry, updateRecord } from '../../session/lifecycle.js'
 import { type SessionRecord, principalOf, withProof } from '../../session/record.js'
 import {
-  type FactorAddition, type FactorForm, type PendingSecondFactor, continueSignIn, noteAddition, pendingSecondFactor,
+  type FactorAddition, type FactorSubmission, type PendingSecondFactor, continueSignIn, noteAddition,
+  pendingSecondFactor,
   takePendingSecondFactor
 } from './sign-in.js'
 import { MAIL_CODE } from '../../session/store.js'
@@ -98,22 +99,22 @@ interface VerifiedFactor extends Omit<FactorAddition, 'generation' | 'kinds'> {
  */
 export async function addFactor (
   auth: AuthContext,
-  form: FactorForm,
+  submission: FactorSubmission,
   { user: found, record }: EnrollingUser,
   { isSilent = false, ...verified }: VerifiedFactor
 ): Promise<void> {
-  const { request } = form
+  const { request } = submission
   const { proof, endsSessions } = verified
   const { userId, generation, factors: kinds = [] } = found
   const addition = { ...verified, generation, kinds }
   if (record === null) {
     const waiting = await takePendingSecondFactor(auth, request, userId)
-    await continueSignIn(auth, form, waiting, { user: found, proof, addition })
+    await continueSignIn(auth, submission, waiting, { user: found, proof, addition })
     return
   }
   const user = await auth.accounts.changeFactors(userId, addition)
   if (user === null) throw new AuthError('invalid_state')
-  noteAddition(auth, form, user, addition)
+  noteAddition(auth, submission, user, addition)
   if (isSilent) return
   const proven = { ...record, at: proof.at, methods: withProof(record.methods, proof) }
   if (endsSessions) await renewSession(request, { ...proven, generation: user.generation })
@@ -121,7 +122,7 @@ export async function addFactor (
 }
 
 /** Changes the factors of the signed-in user. All other sessions end; this one gets a new id. */
-export async function changeFactors (
+export async function changeOwnFactors (
   { accounts, channel }: AuthContext, request: FastifyRequest, record: SessionRecord, change: FactorChange['change']
 ): Promise<void> {
   const { principal: { userId }, generation } = record
@@ -137,7 +138,9 @@ export async function assertNotRequired (auth: AuthContext, { principal }: Sessi
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
-export async function sendMailCode (auth: AuthContext, { request, outbox }: FactorForm, user: User): Promise<void> {
+export async function sendMailCode (
+  auth: AuthContext, { request, outbox }: FactorSubmission, user: User
+): Promise<void> {
   outbox.refuseWhenFull()
   const { userId, email } = user
   const delay = await outbox.delayOf({ kind: 'enrolment', to: String(email), userId })

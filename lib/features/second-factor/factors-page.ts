@@ -4,7 +4,7 @@ import { missingAuthentication } from '../../core/recent.js'
 import type { PasskeyCeremonies } from '../passkeys/ceremonies.js'
 import { withQuery } from '../../core/redirects.js'
 import {
-  type Content, type Html, type Texts, action, button, dateIn, field, filled, form, html, row, section, verbatim
+  type Content, type Html, type Texts, action, button, dateIn, field, filled, htmlForm, html, row, section, verbatim
 } from '../../core/pages/elements.js'
 import { type PasskeyPaths, passkeyForm, passkeySignal } from '../passkeys/form.js'
 import { pathOf } from '../../core/act.js'
@@ -21,7 +21,7 @@ interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly look: 'primary' | 'quiet'
 }
 
-export const factors = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
+export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, typed, next, isLost } = view
   const { common, factors, confirm } = texts
   const here = pathOfPage(auth, 'factors', next)
@@ -35,8 +35,8 @@ export const factors = page({ path: '/pages/factors', when: hasFactors }, async 
     return enrolPage(auth, view, { targets, asksMailCode: true, back: here })
   }
   const own = await listFactors(auth.accounts, present.user.userId)
-  const { passkeyPaths, factors: { passkeys }, pages: { application: { account } } } = auth
-  const again = missing && auth.pages.forStep(request, 'reauthenticate', here, missing.length > 0)
+  const { passkeyPaths, factors: { passkeys }, redirects: { application: { account } } } = auth
+  const again = missing && auth.redirects.forStep(request, 'reauthenticate', here, missing.length > 0)
   const saved = { next: next ?? here, error_next: here, done: 'saved' }
   const look = own.length === 0 && again === null ? 'primary' : 'quiet'
   const shown = { auth, texts, typed, own, saved, look } as const
@@ -82,7 +82,7 @@ function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): 
   const title = html`${isPasskey ? verbatim(shown) : shown} <small>${facts.filter(Boolean).join(' · ')}</small>`
   return html`<li><span>${title}</span>${isPasskey &&
     html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${shown}">${
-      factors.rename}</summary>${form({
+      factors.rename}</summary>${htmlForm({
       action: pathOf(auth, 'local/passkeys/rename'),
       hidden,
       fields: passkeyNameField(texts, renamed ?? shown),

@@ -5,9 +5,9 @@ import { pathOf } from '../../core/act.js'
 import { reauthenticateByPassword } from '../../core/complete-sign-in.js'
 import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../../core/context.js'
 import { current, factorsOfUser, hashesIn } from '../../core/current-user.js'
-import { type Form, type FormAnswer, form } from '../../core/form.js'
+import { type Submission, type FormAnswer, form } from '../../core/form.js'
 import {
-  checkbox as htmlCheckbox, codeField, filled, form as htmlForm, html, timeIn, ways
+  checkboxField, codeField, filled, htmlForm, html, timeIn, ways
 } from '../../core/pages/elements.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withError } from '../../core/redirects.js'
@@ -49,17 +49,17 @@ export const finishSignIn = form({
   answers: { 200: withCodesLeft },
   refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated', 'rate_limited', 'busy'],
   isSignInAttempt: true,
-  async again (auth, form) {
-    const { user, record: { principal, methods } } = await current(auth, form.request)
+  async again (auth, submission) {
+    const { user, record: { principal, methods } } = await current(auth, submission.request)
     const isRecovery = methods.some(({ method }) => method === 'recovery')
     const hashes = isRecovery ? (await auth.accounts.factors(user.userId)).flatMap(({ data }) => hashesIn(data)) : null
-    return signedInBy(auth, form, { principal, user, recoveryCodesLeft: hashes && hashes.length })
+    return signedInBy(auth, submission, { principal, user, recoveryCodesLeft: hashes && hashes.length })
   }
-}, async (auth, form) => signedInBy(auth, form, await finish(auth, form)))
+}, async (auth, submission) => signedInBy(auth, submission, await finish(auth, submission)))
 
 async function signedInBy (
   auth: AuthContext,
-  { request, reply, fields: { trust } }: Form<{ trust?: unknown }>,
+  { request, reply, fields: { trust } }: Submission<{ trust?: unknown }>,
   { principal, user, recoveryCodesLeft: left }: SecondFactorSignIn
 ): Promise<FormAnswer> {
   if (isChecked(trust)) await trustBrowser(auth, request, reply, user)
@@ -70,7 +70,7 @@ async function signedInBy (
   }
 }
 
-export const reauthenticate = form({
+export const reauthenticateByFactor = form({
   path: '/local/reauthenticate',
   summary: 'Authenticate the signed-in user again',
   description: 'By a password, a code or a passkey.',
@@ -80,31 +80,31 @@ export const reauthenticate = form({
   refuses: ['invalid_state', 'invalid', 'invalid_code'],
   hashes: 'itself',
   isSignInAttempt: true
-}, async (auth, form) => {
-  const { request, fields: { response } } = form
-  const [code, password] = [filledIn(form.fields.code), filledIn(form.fields.password)]
+}, async (auth, submission) => {
+  const { request, fields: { response } } = submission
+  const [code, password] = [filledIn(submission.fields.code), filledIn(submission.fields.password)]
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    await reauthenticateByCode(auth, form, code)
+    await reauthenticateByCode(auth, submission, code)
   } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
-    await reauthenticateByPasskey(auth, form, response)
+    await reauthenticateByPasskey(auth, submission, response)
   } else if (password !== undefined && hasPasswords(auth)) {
     refusePasswordWhenBusy(request)
     await auth.limits.reauthenticate(request)
-    await reauthenticateByPassword(auth, form, password)
+    await reauthenticateByPassword(auth, submission, password)
   } else throw invalidRequest('The form has nothing to authenticate the user by.')
 })
 
 async function finish (
-  auth: AuthContext, form: Form<{ code?: string, response?: unknown }>
+  auth: AuthContext, submission: Submission<{ code?: string, response?: unknown }>
 ): Promise<SecondFactorSignIn> {
-  const { request, fields: { code, response } } = form
+  const { request, fields: { code, response } } = submission
   if (code !== undefined && hasSecondFactor(auth)) {
     await auth.limits.factor(request)
-    return finishByCode(auth, form, code)
+    return finishByCode(auth, submission, code)
   }
   if (response === undefined || !hasPasskeys(auth)) throw new AuthError('invalid_request')
-  return finishByPasskey(auth, form, response)
+  return finishByPasskey(auth, submission, response)
 }
 
 /** Sets the cookie by which the browser is not asked again, beside that of the session. */
@@ -123,14 +123,14 @@ async function trustBrowser (
 }
 
 /** The page on which a user finishes a sign-in that waits, or sets up the factor that it needs. */
-export const secondFactor = page({ path: '/local/second-factor', when: finishSignIn.when }, async (auth, view) => {
+export const secondFactorPage = page({ path: '/local/second-factor', when: finishSignIn.when }, async (auth, view) => {
   const { request, reply, texts, next, typed } = view
-  const { pages } = auth
+  const { redirects } = auth
   const waiting = await pendingSecondFactor(auth, request)
   if (waiting === null) {
     // Another tab has finished the sign-in, or it has expired.
-    const login = principalOf(request) === null ? pages.loginWith(request, next) : null
-    return redirected(reply, login === null ? pages.afterSuccess(request, next) : withError(login, 'invalid_state'))
+    const login = principalOf(request) === null ? redirects.loginWith(request, next) : null
+    return redirected(reply, login === null ? redirects.afterSuccess(request, next) : withError(login, 'invalid_state'))
   }
   const { needs, userId } = waiting
   if (needs === 'enrolment') {
@@ -142,7 +142,8 @@ export const secondFactor = page({ path: '/local/second-factor', when: finishSig
   const trustedDays = auth.factors.secondFactor?.trustedBrowsers?.days
   const { language, signIn, factors, confirm } = texts
   const trust = trustedDays !== undefined &&
-    htmlCheckbox('trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
+    checkboxField(
+      'trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
   const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {

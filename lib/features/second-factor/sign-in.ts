@@ -5,7 +5,9 @@ import type { FoundUser } from '../../accounts/identities.js'
 import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
 import { type TypedCode, codeShape, recoveryHash } from '../../core/codes.js'
-import { type AuthenticatedUser, completeSignIn, principalFor, prove } from '../../core/complete-sign-in.js'
+import {
+  type AuthenticatedUser, completeSignIn, principalFor, completeReauthentication
+} from '../../core/complete-sign-in.js'
 import { type AuthContext, needed, sealerOf } from '../../core/context.js'
 import { current, factorsOf, hashesIn, isFactorRequired } from '../../core/current-user.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
@@ -26,7 +28,7 @@ import { totpStep } from './totp.js'
  * the second. No user is signed in.
  */
 export interface PendingSecondFactor
-  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'kept'>, FoundUser {
+  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'ofCallback'>, FoundUser {
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
@@ -87,7 +89,7 @@ export async function checkSecondFactor (
 async function wait (
   auth: AuthContext,
   request: FastifyRequest,
-  { user, identity, isNew, held, remember, tokens, kept }: AuthenticatedUser,
+  { user, identity, isNew, held, remember, tokens, ofCallback }: AuthenticatedUser,
   { proof, needs, details }: Pick<PendingSecondFactor, 'proof' | 'needs'> & WaitingSession
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
@@ -100,7 +102,7 @@ async function wait (
     isNew,
     held,
     remember,
-    kept,
+    ofCallback,
     proof,
     needs,
     tokens: auth.onSignIn === null ? null : tokens
@@ -145,14 +147,16 @@ export interface SecondFactorSignIn {
  *
  * @throws AuthError `invalid_state` when no sign-in waits in this session, and after five codes
  */
-export async function finishByCode (auth: AuthContext, form: FactorForm, text: string): Promise<SecondFactorSignIn> {
+export async function finishByCode (
+  auth: AuthContext, submission: FactorSubmission, text: string
+): Promise<SecondFactorSignIn> {
   const code = readCode(text)
-  const { request } = form
+  const { request } = submission
   const waiting = await attemptSignIn(auth, request)
   if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { recoveryCodesLeft, ...spent } = await spendCode(auth, form, waiting, code)
+  const { recoveryCodesLeft, ...spent } = await spendCode(auth, submission, waiting, code)
   const taken = await takePendingSecondFactor(auth, request, waiting.userId)
-  const principal = await continueSignIn(auth, form, taken, spent)
+  const principal = await continueSignIn(auth, submission, taken, spent)
   return { principal, user: spent.user, recoveryCodesLeft }
 }
 
@@ -176,11 +180,11 @@ export async function takePendingSecondFactor (
  */
 export async function continueSignIn (
   auth: AuthContext,
-  form: FactorForm,
+  submission: FactorSubmission,
   { proof: first, ...waiting }: PendingSecondFactor,
   { user, proof, addition }: { user: User, proof: Proof, addition?: FactorAddition }
 ): Promise<Principal> {
-  const { request, outbox } = form
+  const { request, outbox } = submission
   const { identity, held } = waiting
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
@@ -191,7 +195,7 @@ export async function continueSignIn (
   const found = { ...waiting, user, outbox }
   const write = async (): Promise<User> => {
     const written = await writeHeld(auth, request, found, addition)
-    if (addition !== undefined) noteAddition(auth, form, written, addition)
+    if (addition !== undefined) noteAddition(auth, submission, written, addition)
     return written
   }
   return completeSignIn(auth, request, { ...found, write }, [first, proof])
@@ -199,7 +203,7 @@ export async function continueSignIn (
 
 /** Tells of a factor that was added. */
 export function noteAddition (
-  { channel }: AuthContext, { request, outbox }: FactorForm, user: User, { proof, endsSessions }: FactorAddition
+  { channel }: AuthContext, { request, outbox }: FactorSubmission, user: User, { proof, endsSessions }: FactorAddition
 ): void {
   const { userId } = user
   audit('factor-added', { userId, method: proof.method }, request)
@@ -208,7 +212,7 @@ export function noteAddition (
 }
 
 /** A form by which a user may authenticate with one of their factors. */
-export interface FactorForm {
+export interface FactorSubmission {
   readonly request: FastifyRequest
   readonly outbox: Outbox
 }
@@ -223,11 +227,13 @@ export function readCode (text: string): TypedCode {
   return code
 }
 
-export async function reauthenticateByCode (auth: AuthContext, form: FactorForm, text: string): Promise<void> {
+export async function reauthenticateByCode (
+  auth: AuthContext, submission: FactorSubmission, text: string
+): Promise<void> {
   const code = readCode(text)
-  const { user, record } = await current(auth, form.request)
-  await spendCode(auth, form, user, code)
-  await prove(form.request, record, code.kind)
+  const { user, record } = await current(auth, submission.request)
+  await spendCode(auth, submission, user, code)
+  await completeReauthentication(submission.request, record, code.kind)
 }
 
 /**
@@ -238,12 +244,12 @@ export async function reauthenticateByCode (auth: AuthContext, form: FactorForm,
  * @see RFC 6238 section 5.2
  */
 async function spendCode (
-  auth: AuthContext, form: FactorForm, owner: CodeOwner, { kind, code }: TypedCode
+  auth: AuthContext, submission: FactorSubmission, owner: CodeOwner, { kind, code }: TypedCode
 ): Promise<{ proof: Proof, user: User, recoveryCodesLeft: number | null }> {
-  const { request, outbox } = form
+  const { request, outbox } = submission
   const { userId } = owner
   const spend = kind === 'totp' ? await totpSpending(auth, request, userId, code) : recoverySpending(code)
-  const { user, spent } = await countAttempt(auth, form, owner, spend)
+  const { user, spent } = await countAttempt(auth, submission, owner, spend)
   // It is wrong, or another request has spent it.
   if (spent === null) throw new AuthError('invalid_code')
   const proof = { method: kind, at: Date.now() }
@@ -262,7 +268,10 @@ async function spendCode (
  * first time with a notice to the user
  */
 export async function countAttempt (
-  { accounts }: AuthContext, { request, outbox }: FactorForm, { userId, generation }: CodeOwner, spend?: FactorSpending
+  { accounts }: AuthContext,
+  { request, outbox }: FactorSubmission,
+  { userId, generation }: CodeOwner,
+  spend?: FactorSpending
 ): Promise<{ user: User, spent: Factor | null }> {
   const attempt = await accounts.attemptFactor(userId, generation, spend)
   if (attempt === null) throw new AuthError('invalid_state')
