@@ -12,7 +12,7 @@ export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions } from './options.js'
 export type { RememberOptions, SessionCookieOptions, SessionOptions } from './session/session-options.js'
 export type { RateLimitOptions, RateLimitStore } from './core/limits.js'
-export type { Auth, SignInOptions } from './core/app-auth/auth.js'
+export type { Auth, SignInOptions } from './features/app-auth/auth.js'
 export type {
   AuditEvent, AuditEvents, AuditOrigin, AuditedProvider, AuditedUser, AuthChannel, AuthEvents
 } from './audit.js'
@@ -34,10 +34,10 @@ export type {
 export type {
   CanSignIn, EnteredIdentity, FoundUser, LinkedIdentity, NewUser, NotedSignIn
 } from './accounts/identities.js'
-export { Authorization } from './core/app-auth/authorization.js'
+export { Authorization } from './features/app-auth/authorization.js'
 export type {
   BlockOptions, Cause, KeptSession, UserFilter, UserList, UserPage, UserToCreate
-} from './core/app-auth/users.js'
+} from './features/app-auth/users.js'
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
 } from './hooks.js'
@@ -46,7 +46,7 @@ export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core
 export type { UserSession } from './core/sign-out.js'
 export type {
   AnyReply, AnyRequest, BearerUse, Bivariant, Guard, RecentProof, RequiredClaims
-} from './core/app-auth/guards.js'
+} from './core/guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'

@@ -4,17 +4,13 @@ import fp from 'fastify-plugin'
 import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
-import { EXTERNAL_ACTS } from './features/identities/callback.js'
-import { PASSWORD_ACTS } from './features/password/acts.js'
-import { SESSION_ACTS } from './features/sessions.js'
-import { TOKEN_ACTS } from './features/tokens.js'
-import { mountWellKnown } from './features/published.js'
 import type { AuthStore } from './accounts/auth-store.js'
-import { Auth } from './core/app-auth/auth.js'
-import { answerForGuards } from './core/app-auth/guards.js'
+import { Auth } from './features/app-auth/auth.js'
+import { answerForGuards } from './core/guards.js'
 import type { AuthEvents } from './audit.js'
-import { type AuthContext, hasFactors, hasMails } from './core/context.js'
+import { type AuthContext, hasFactors } from './core/context.js'
 import { OptionsError } from './errors.js'
+import { actsOf, featuresOf, membersOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { withParameter } from './core/redirects.js'
 import { isSecureOrLocal } from './core/fetching.js'
@@ -23,7 +19,6 @@ import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
 import type { PasskeyPaths } from './features/passkeys/form.js'
-import { hashing } from './features/password/hashing.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookies.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
@@ -33,7 +28,7 @@ import { MemoryEntries, MemorySessions } from './engines/memory/memory.js'
 import { capabilitiesOf } from './session/store.js'
 import { SqlAuthStore } from './engines/sql.js'
 import type { TokenClaims } from './core/tokens/token-claims.js'
-import { type Act, mountActs, pathOf } from './core/act.js'
+import { mountActs, pathOf } from './core/act.js'
 import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
 import { Mailer, setUpMailLimits } from './core/mailer.js'
 import { documentRoutes } from './core/openapi.js'
@@ -111,7 +106,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   const context = await contextOf(app, options)
   const { mailer, providers } = context
-  app.decorate('auth', new Auth(context, store, app.log))
+  app.decorate('auth', Object.assign(new Auth(context, store, app.log), membersOf(context)))
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
   app.decorateRequest('principal', { getter () { return principalOf(this) } })
@@ -127,11 +122,12 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   })
   if (mailer !== null) app.addHook('onClose', async () => mailer.close())
 
-  const acts = await actsOf(context)
+  const features = featuresOf(context)
+  const acts = await actsOf(features)
   await app.register(async scope => {
     const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
-    mountWellKnown(scope, context)
+    for (const { mountDocuments } of features) mountDocuments?.(scope, context)
     context.resources.mountOn(scope)
     await scope.register(async scope => {
       mountNotFound(scope)
@@ -142,8 +138,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       })
     }, { prefix: given.prefix ?? DEFAULT_PREFIX })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
-    const preloadHashing = (): unknown => local?.hasPasswords === true && hashing.preload()
-    const preloads = [openStore, preloadHashing, () => context.factors.passkeys?.preload()]
+    const preloads = [openStore, ...features.map(({ preload }) => () => preload?.(context))]
     const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
     afterReady(scope, () => [...preloads, idle, ...compilations])
   })
@@ -180,16 +175,6 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     resources: new PublishedResources(site.baseUrl),
     mailer
   })
-}
-
-/** What is mounted, in its order. Parts that no option asks for are not loaded. */
-async function actsOf (auth: AuthContext): Promise<Act[]> {
-  const { MAIL_ACTS } = hasMails(auth) ? await import('./features/mail-acts.js') : { MAIL_ACTS: [] }
-  const { FACTOR_ACTS } = hasFactors(auth) ? await import('./features/factor-acts.js') : { FACTOR_ACTS: [] }
-  const { PAGE_ACTS } = auth.hasPages ? await import('./features/page-acts.js') : { PAGE_ACTS: [] }
-  return [
-    ...EXTERNAL_ACTS, ...PASSWORD_ACTS, ...TOKEN_ACTS, ...MAIL_ACTS, ...FACTOR_ACTS, ...PAGE_ACTS, ...SESSION_ACTS
-  ]
 }
 
 async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {

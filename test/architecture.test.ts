@@ -105,15 +105,18 @@ const ROOMS: Readonly<Record<string, Room>> = {
   web: {
     has: [
       ...[
-        'act', 'form', 'mailer', 'openapi', 'published-documents', 'published-resources', 'schema', 'scope', 'sent-again'
+        'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'published-resources', 'schema', 'scope', 'sent-again'
       ].map(name => `core/${name}.ts`),
       'core/pages/', 'features/password/forms.ts'
     ],
     asks: [...USERS, 'pages', 'limits', ...PARTS]
   },
-  'app-auth': { has: ['core/app-auth/'], asks: [...USERS, ...PARTS.filter(room => room !== 'providers')] },
+  'app-auth': {
+    has: ['core/guards.ts', 'features/app-auth/'],
+    asks: [...USERS, ...PARTS.filter(room => room !== 'providers')]
+  },
 
-  features: { has: ['features/'], asks: [...USERS, 'web', 'pages', 'limits', ...PARTS] },
+  features: { has: ['features.ts', 'features/'], asks: [...USERS, 'web', 'pages', 'limits', ...PARTS] },
 
   options: { has: ['options.ts'], asks: ['pages', 'limits', ...PARTS] },
   plugin: {

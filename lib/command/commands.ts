@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { User } from '../accounts/account.js'
 import { Accounts } from '../accounts/accounts.js'
-import type { Authorization } from '../core/app-auth/authorization.js'
+import type { Authorization } from '../features/app-auth/authorization.js'
 import { audit } from '../audit.js'
 import { isUserId } from '../base/values.js'
 import { isPlainObject } from '../claims.js'
@@ -127,7 +127,7 @@ function ofUser (
 async function withAuthorization (
   values: ParsedOptions, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
 ): Promise<object> {
-  const { Authorization } = await import('../core/app-auth/authorization.js')
+  const { Authorization } = await import('../features/app-auth/authorization.js')
   return withStore(values, false, async store => work(new Authorization(store, LOG), store))
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { Accounts } from '../../lib/accounts/accounts.js'
-import { Authorization } from '../../lib/core/app-auth/authorization.js'
+import { Authorization } from '../../lib/features/app-auth/authorization.js'
 import type { AuthorizationClaims } from '../../lib/claims.js'
 import { MemoryAuthStore } from '../../lib/engines/memory/memory.js'
 import { SqlAuthStore } from '../../lib/engines/sql.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import t, { type Test } from 'tap'
-import { Authorization } from '../../lib/core/app-auth/authorization.js'
+import { Authorization } from '../../lib/features/app-auth/authorization.js'
 import { OptionsError } from '../../lib/errors.js'
 import { Accounts, type AuthStore, MemoryAuthStore, type User, isBlocked } from '../../lib/index.js'
 import { mailbox } from '../../lib/testing.js'

@@ -7,7 +7,7 @@ import {
   type UserFactor, type UserSession
 } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
-import type { KeptSession } from '../../lib/core/app-auth/users.js'
+import type { KeptSession } from '../../lib/features/app-auth/users.js'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
 import type { AuthEvents } from '../../lib/audit.js'
 import type { FactorKind } from '../../lib/schema/extras.js'

@@ -4,21 +4,21 @@ import type { Link, User } from '../../accounts/account.js'
 import type { CanSignIn } from '../../accounts/identities.js'
 import type { AuthStore } from '../../accounts/auth-store.js'
 import { type AuditSource, type AuthChannel, announceRevoke } from '../../audit.js'
-import type { AuthContext } from '../context.js'
-import { canSignIn, refreshPrincipal } from '../current-user.js'
+import type { AuthContext } from '../../core/context.js'
+import { canSignIn, refreshPrincipal } from '../../core/current-user.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
-import { type OpenedMailToken, leftUnverified, openMailToken } from '../mail-links.js'
-import { signInUser } from '../sign-in.js'
+import { type OpenedMailToken, leftUnverified, openMailToken } from '../../core/mail-links.js'
+import { signInUser } from '../../core/sign-in.js'
 import {
   type UserSession, endOtherSessions, endSessionOfUser, followRevocations, sessionsOfUser, signOut
-} from '../sign-out.js'
-import { withQuery } from '../redirects.js'
-import { type SignInUrlOptions, signedRequestOf } from '../signed-requests.js'
+} from '../../core/sign-out.js'
+import { withQuery } from '../../core/redirects.js'
+import { type SignInUrlOptions, signedRequestOf } from '../../core/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type BearerUse, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
-} from './guards.js'
+} from '../../core/guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
 

@@ -3,11 +3,11 @@ import { type AuditLog, type AuditSource, audit, sourceOf } from '../../audit.js
 import { isUserId, withoutUndefined } from '../../base/values.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../../claims.js'
 import { checkedEmail } from '../../email.js'
-import { assertText } from '../recent.js'
+import { assertText } from '../../core/recent.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
-import { type UserFactor, listFactors } from '../current-user.js'
+import { type UserFactor, listFactors } from '../../core/current-user.js'
 import { assertKnownOptions } from '../../option-checks.js'
-import type { Caller } from '../fair-queue.js'
+import type { Caller } from '../../core/fair-queue.js'
 import type { LocalIdentityProvider } from '../../local-identity-provider.js'
 import { type User, searchKey } from '../../accounts/account.js'
 import type { UserUpdate } from '../../accounts/changes.js'
@@ -15,7 +15,7 @@ import type { CanSignIn } from '../../accounts/identities.js'
 import { recordIn } from '../../session/record.js'
 import { Accounts } from '../../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
-import type { AnyRequest } from './guards.js'
+import type { AnyRequest } from '../../core/guards.js'
 
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {
