@@ -24,17 +24,35 @@ export interface Proof {
   readonly multiFactor?: true
 }
 
-/** A passkey is a second factor too: it verifies the user on their device. */
-const SECOND_FACTORS: readonly AuthenticationMethod[] = ['totp', 'recovery', 'passkey']
+/** What each method is, whatever the options: a session may have the proof of another process. */
+const METHODS: Readonly<Record<string, MethodTraits | undefined>> = {
+  password: { amr: 'pwd' },
+  provider: {},
+  mail: {},
+  application: {},
+  totp: { amr: 'otp', isFactor: true },
+  recovery: { amr: 'otp', isFactor: true },
+  passkey: { amr: 'pop', isFactor: true }
+} satisfies Record<AuthenticationMethod, MethodTraits>
+
+interface MethodTraits {
+  /** The value of `amr` in tokens (RFC 8176). */
+  readonly amr?: string
+  /** Whether it is a factor of the account. A passkey verifies the user on their device. */
+  readonly isFactor?: true
+}
+
+/** The methods that are a first factor alone. */
+export const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
 
 /** When the user last authenticated by a second factor, in milliseconds; null for never. */
 export function secondFactorAt (methods: readonly Proof[]): number | null {
-  return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || SECOND_FACTORS.includes(method))
+  return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || METHODS[method]?.isFactor === true)
 }
 
 /** When they last authenticated by a factor of their account: a provider's factor is not one. */
 export function ownFactorAt (methods: readonly Proof[]): number | null {
-  return lastOf(methods, ({ method }) => SECOND_FACTORS.includes(method))
+  return lastOf(methods, ({ method }) => METHODS[method]?.isFactor === true)
 }
 
 function lastOf (methods: readonly Proof[], counts: (proof: Proof) => boolean): number | null {
@@ -42,13 +60,9 @@ function lastOf (methods: readonly Proof[], counts: (proof: Proof) => boolean): 
   return proofs.length === 0 ? null : Math.max(...proofs.map(({ at }) => at))
 }
 
-const AMR: Readonly<Partial<Record<AuthenticationMethod, string>>> = {
-  password: 'pwd', totp: 'otp', recovery: 'otp', passkey: 'pop'
-}
-
 /** The claim `amr` of a token (RFC 8176); empty where it would say nothing. */
 export function amrOf (methods: readonly Proof[]): string[] {
-  const values = methods.flatMap(({ method }) => AMR[method] ?? [])
+  const values = methods.flatMap(({ method }) => METHODS[method]?.amr ?? [])
   return [...new Set(values), ...secondFactorAt(methods) === null ? [] : ['mfa']]
 }
 

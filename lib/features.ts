@@ -1,5 +1,6 @@
 /** The features of the plugin. What loads its acts is a lazy border: see test/start.test.ts. */
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from './core/context.js'
+import { type AuthContext, type Method, hasMails, hasPasswords } from './core/context.js'
+import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
@@ -8,6 +9,11 @@ import { hashing } from './features/password/hashing.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions.js'
 import { TOKEN_ACTS } from './features/tokens.js'
+import { byProvider } from './features/identities/method.js'
+import { byMail } from './features/mail-sign-in-method.js'
+import { byPasskey } from './features/passkeys/method.js'
+import { byPassword } from './features/password/method.js'
+import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [
@@ -18,11 +24,25 @@ const FEATURES: readonly Feature[] = [
   {
     when: hasFactors,
     acts: async () => (await import('./features/factor-acts.js')).FACTOR_ACTS,
-    preload: ({ factors: { passkeys } }) => passkeys?.preload()
+    preload: ({ parts }) => parts.passkeys?.ceremonies.preload(),
+    requirement: ({ parts }) => parts.secondFactor?.required ?? null,
+    checkSignIn: async (auth, request, findings, proof) => hasFactors(auth)
+      ? (await import('./features/second-factor/sign-in.js')).checkSecondFactor(auth, request, findings, proof)
+      : proof
   },
   { when: ({ hasPages }) => hasPages, acts: async () => (await import('./features/page-acts.js')).PAGE_ACTS },
   { acts: SESSION_ACTS, mountDocuments: mountWellKnown }
 ]
+
+/** The ways to authenticate, in the order in which pages ask for them. */
+export const METHODS: readonly Method[] = [byApp, byPassword, byMail, byPasskey, byRecoveryCode, byProvider]
+
+export const SIGN_IN_CHECKS = FEATURES.flatMap(({ checkSignIn }) => checkSignIn ?? [])
+
+/** Returns what says whether the application requires a second factor; null for nothing. */
+export function requirementOf (auth: Pick<AuthContext, 'parts'>): AuthContext['requiresFactor'] {
+  return FEATURES.flatMap(({ requirement }) => requirement?.(auth) ?? [])[0] ?? null
+}
 
 /** Returns the features that the options ask for. */
 export function featuresOf (auth: AuthContext): readonly Feature[] {

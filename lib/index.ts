@@ -36,12 +36,11 @@ export type {
 } from './accounts/identities.js'
 export { Authorization } from './features/app-auth/authorization.js'
 export type {
-  BlockOptions, Cause, KeptSession, UserFilter, UserList, UserPage, UserToCreate
+  BlockOptions, Cause, KeptSession, UserFactor, UserFilter, UserList, UserPage, UserToCreate
 } from './features/app-auth/users.js'
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
 } from './hooks.js'
-export type { UserFactor } from './core/current-user.js'
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core/mail-links.js'
 export type { UserSession } from './core/sign-out.js'
 export type {

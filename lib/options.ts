@@ -6,16 +6,13 @@ import { SignedRequests } from './core/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
 import { isSecureOrLocal, isSecureUrl } from './core/fetching.js'
-import { CHANGE_PASSWORD, RELATED_ORIGINS, Site } from './core/site.js'
+import { CHANGE_PASSWORD, Site } from './core/site.js'
 import { LocalIdentityProvider } from './local-identity-provider.js'
 import {
-  type Check, type Checked, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
+  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
   matching, mustBe, optional
 } from './option-checks.js'
 // The entry points: declarations of an application name types by a file that they import.
-import type { Pages } from './pages.js'
-import type { Passkeys } from './passkeys.js'
-import type { SecondFactor } from './second-factor.js'
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, checkedRateLimit } from './core/limits.js'
@@ -23,12 +20,13 @@ import { Accounts } from './accounts/accounts.js'
 import type { AuthStore } from './accounts/auth-store.js'
 import { Sealer } from './sealed.js'
 import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
-import { type OwnSession, type SessionOptions, checkedSession } from './session/session-options.js'
+import { type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './engines/memory/memory.js'
 import { assertCapabilities, capabilitiesOf } from './session/store.js'
+import { type FeatureOptions, FEATURE_OPTIONS, partsOf, pagesOf } from './features/options.js'
 
 /** The options of the plugin, which `register` takes. */
-export interface AuthPluginOptions {
+export interface AuthPluginOptions extends FeatureOptions {
   /** The public URL, as `https://app.example`; providers, `sendMail` and passkeys need it. */
   baseUrl?: string | undefined
   /** External identity providers; a login and a callback route are mounted for each. */
@@ -71,19 +69,10 @@ export interface AuthPluginOptions {
    * `requireRecent`, and routes that require a recent authentication, redirect to it with `next`.
    */
   reauthenticatePage?: string | undefined
-  /** `new SecondFactor({ issuer })` of `fastify-svc-auth/second-factor`; needs a `dataSecret`. */
-  secondFactor?: SecondFactor | undefined
-  /**
-   * `new Passkeys({ name })` of `fastify-svc-auth/passkeys`; needs `baseUrl` and the package
-   * `@simplewebauthn/server`; the code for lost ones needs a `dataSecret` and `sendMail`.
-   */
-  passkeys?: Passkeys | undefined
   /** The application's page that asks for second factors and sets them up: `/second-factor`. */
   secondFactorPage?: string | undefined
   /** The page to which `/.well-known/change-password` redirects, such as `/account/password`. */
   changePasswordPage?: string | undefined
-  /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
-  pages?: Pages | undefined
   /** Origins that may send POST requests and be redirected to, as `https://admin.app.example`. */
   trustedOrigins?: readonly string[] | undefined
   /** Limits of attempts for each address and user; `false` for none. */
@@ -133,15 +122,9 @@ const OPTIONS = {
   forgotPasswordPage: anything,
   accountPage: anything,
   reauthenticatePage: anything,
-  secondFactor: optional(mustBe("new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor",
-    hasMethods<SecondFactor>('rulesWith')), null),
   secondFactorPage: anything,
-  passkeys: optional(mustBe("new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys",
-    hasMethods<Passkeys>('resolve')), null),
   changePasswordPage: anything,
-  pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
-    'pages for the links in mails are an option of the LocalIdentityProvider',
-  (value): value is Pages => Object(value).look !== undefined), null),
+  ...FEATURE_OPTIONS,
   rateLimit: checkedRateLimit,
   logLevel: anything,
   logSerializers: anything
@@ -184,11 +167,6 @@ export function resolveOptions (
   const session = around.session === true
     ? noSession(given.session)
     : checkedSession(given.session, store, site, prefix)
-  const factors = factorRules(given, site, session)
-  if (factors.passkeys?.hasRelatedOrigins === true) {
-    assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)
-  }
-
   const page = pageOn(site)
   const { changePasswordPage, ...pages } = checkedMembers(options, {
     loginPage: page,
@@ -201,8 +179,18 @@ export function resolveOptions (
   })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
-  const hasPasskeysAtRoot = given.passkeys !== null && isAtRoot(context)
   const layout = given.pages?.look.of(site) ?? null
+  const parts = partsOf(given, {
+    site,
+    dataSecrets,
+    cookieName: session?.options.cookieName ?? 'svc_session',
+    hasPages: layout !== null,
+    factorPage: pages.secondFactorPage,
+    pathOf: route => site.routePath(`${prefix}/${route}`),
+    isAtRoot: isAtRoot(context),
+    assertAtRoot (option, route) { assertAtRoot(option, route, context) }
+  })
+  const { secondFactor = null, step = null } = pagesOf(parts)
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
   const account = pages.accountPage ?? routePath(layout, 'pages/account')
@@ -212,7 +200,6 @@ export function resolveOptions (
     accounts: new Accounts(store),
     changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? account : null),
     dataSecrets,
-    factors,
     layout,
     linking,
     /** The sessions beside the users; null where a session store of the application has them. */
@@ -221,18 +208,15 @@ export function resolveOptions (
     /** The pages of the application for the links in mails. */
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
-    /** Where users add and remove passkeys. */
-    passkeysPage: hasPasskeysAtRoot ? pages.secondFactorPage ?? routePath(layout, 'pages/factors') : null,
+    parts,
     onDelete,
     onLink,
     onSignIn,
     redirects: new RedirectPages(site, {
       login: pages.loginPage ?? routePath(layout, 'pages/sign-in'),
       reauthenticate: pages.reauthenticatePage ?? routePath(layout, 'pages/confirm'),
-      secondFactor: pages.secondFactorPage ?? (layout === null
-        ? routePath(factors.secondFactor, 'local/totp')
-        : routePath(factors.secondFactor ?? factors.passkeys, 'pages/factors')),
-      step: pages.secondFactorPage ?? routePath(factors.sealer, 'local/second-factor'),
+      secondFactor: pages.secondFactorPage ?? secondFactor,
+      step: pages.secondFactorPage ?? step,
       register: pages.registerPage ?? routePath(registers ? layout : null, 'pages/register'),
       forgotPassword: pages.forgotPasswordPage ?? routePath(sendsLinks ? layout : null, 'pages/forgot-password'),
       account
@@ -242,6 +226,8 @@ export function resolveOptions (
     rateLimit: given.rateLimit,
     /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
     remember: session?.remember ?? null,
+    /** Seals what waits, and the secrets of users; null without a data secret. */
+    sealer: dataSecrets && new Sealer(dataSecrets, 'second factor'),
     session,
     signOutSecrets: providers.some(({ signOut }) => signOut === true)
       ? requiredDataSecrets(dataSecrets, 'with signOut of a provider, because it encrypts ID tokens in sessions')
@@ -249,24 +235,6 @@ export function resolveOptions (
     signedRequests: new SignedRequests(session?.options.secret),
     site,
     store
-  })
-}
-
-/** What this process can ask for. */
-function factorRules (
-  { secondFactor, passkeys, dataSecret }: Checked<typeof OPTIONS>, site: Site, session: OwnSession | null
-) {
-  const cookieName = session?.options.cookieName ?? 'svc_session'
-  const rules = secondFactor?.rulesWith(
-    requiredDataSecrets(dataSecret, 'with secondFactor, because it seals the secrets of users'),
-    // svc_session and svc_trusted; the prefix __Host- stays.
-    `${cookieName.replace(/_?session$/, '')}_trusted`
-  ) ?? null
-  return Object.freeze({
-    secondFactor: rules,
-    passkeys: passkeys?.resolve(site) ?? null,
-    /** Seals what waits for a factor; null without a data secret, which passkeys do not need. */
-    sealer: dataSecret && (secondFactor ?? passkeys) ? new Sealer(dataSecret, 'second factor') : null
   })
 }
 

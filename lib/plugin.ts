@@ -8,17 +8,15 @@ import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './features/app-auth/auth.js'
 import { answerForGuards } from './core/guards.js'
 import type { AuthEvents } from './audit.js'
-import { type AuthContext, hasFactors } from './core/context.js'
+import { type AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
-import { actsOf, featuresOf, membersOf } from './features.js'
+import { actsOf, featuresOf, membersOf, SIGN_IN_CHECKS, requirementOf, METHODS } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
-import { withParameter } from './core/redirects.js'
 import { isSecureOrLocal } from './core/fetching.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
-import type { PasskeyPaths } from './features/passkeys/form.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookies.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
@@ -28,7 +26,7 @@ import { MemoryEntries, MemorySessions } from './engines/memory/memory.js'
 import { capabilitiesOf } from './session/store.js'
 import { SqlAuthStore } from './engines/sql.js'
 import type { TokenClaims } from './core/tokens/token-claims.js'
-import { mountActs, pathOf } from './core/act.js'
+import { mountActs } from './core/act.js'
 import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
 import { Mailer, setUpMailLimits } from './core/mailer.js'
 import { documentRoutes } from './core/openapi.js'
@@ -148,7 +146,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, signOutSecrets, ...resolved } = options
-  const { factors, site } = resolved
+  const { site } = resolved
   const capabilities = capabilitiesOf(store)
   const records = capabilities.entries ?? new MemoryEntries()
   for (const entries of [records, session?.rows.entries]) {
@@ -159,28 +157,25 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
-  return Object.freeze({
+  const context = {
     ...resolved,
     capabilities,
     records,
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: mailer ?? hasFactors({ factors })
+    layout: mailer ?? Object.values(resolved.parts).some(part => part !== null)
       ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site })
       : layout,
     hasPages: layout !== null,
-    passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
+    methods: METHODS,
+    signInChecks: SIGN_IN_CHECKS,
+    requiresFactor: requirementOf(resolved),
     limits: setUpRateLimits(counter, rateLimit),
     resources: new PublishedResources(site.baseUrl),
     mailer
-  })
-}
-
-async function passkeyPathsOf (options: ResolvedOptions): Promise<PasskeyPaths> {
-  const { PASSKEY_SCRIPT_VERSION } = await import('./features/passkeys/script.js')
-  const script = withParameter(pathOf(options, 'local/passkeys/script.js'), 'v', PASSKEY_SCRIPT_VERSION)
-  return { options: pathOf(options, 'local/passkeys/options'), script }
+  }
+  return Object.freeze({ ...context, offered: METHODS.filter(({ isOffered }) => isOffered(context)) })
 }
 
 /** The applications that share a store: it is closed with the last one. */

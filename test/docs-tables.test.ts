@@ -122,7 +122,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    factors: { secondFactor, passkeys },
+    parts: { secondFactor, passkeys },
     changePasswordPage,
     layout,
     providers,

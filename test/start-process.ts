@@ -17,7 +17,7 @@ export interface Loaded {
 
 // As a program: an application with all that the plugin has, and a store on the target that is its first argument. Static imports would be
 // loaded before the hooks are there.
-const OF_FACTORS = /\/lib\/(?:core\/codes|features\/(?:factor-acts|passkeys\/|second-factor\/))/
+const OF_FACTORS = /\/lib\/(?:core\/codes|features\/(?:factor-acts|passkeys\/(?!method)|second-factor\/(?!methods)))/
 const { port1: loadings, port2: port } = new MessageChannel()
 register('./loading-hooks.ts', import.meta.url, { data: port, transferList: [port] })
 const packages = new Set<string>()

@@ -1,38 +1,18 @@
 import type { FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
 import { audit } from '../audit.js'
-import type { AuthenticationContext, AuthenticationMethod, Proof } from '../authentication.js'
+import type { AuthenticationMethod, Proof } from '../authentication.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { type ProviderIdentity, callHook } from '../hooks.js'
-import type { ProviderTokens } from '../providers/provider.js'
 import { renewSession, replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { type Principal, type SessionRecord, withProof } from '../session/record.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, Proven, Owner } from './context.js'
 import { current, readUser } from './current-user.js'
-import type { UserOfIdentity } from './linking.js'
-import type { Outbox } from './mail-links.js'
-import { type PasswordSubmission, verifyPassword } from './recent.js'
+import type { Findings } from './findings.js'
 
-/** A user who has authenticated by a first factor. */
-export interface AuthenticatedUser extends UserOfIdentity {
-  identity: ProviderIdentity
-  method: AuthenticationMethod
-  /** Null without an external provider. */
-  tokens: ProviderTokens | null
-  /** What a signed ID token says about how they authenticated there; absent without one. */
-  signed?: AuthenticationContext | undefined
-  remember: boolean
-  /** Where notices of what the sign-in writes go; null for none. */
-  outbox: Outbox | null
-  /** What the session keeps of the callback, and for a sign-out at the provider. */
-  ofCallback?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
-  /** Whether the application spares them the second factor. */
-  skipsFactor?: boolean
-}
-
-interface CompletedSignIn extends Omit<AuthenticatedUser, 'method' | 'held'> {
+interface CompletedSignIn extends Omit<Findings, 'method' | 'held'> {
   /** Writes what waited, and returns the user as they are then; absent for nothing. */
   write?: () => Promise<User>
 }
@@ -97,17 +77,18 @@ export async function completeSignIn (
 }
 
 /** The principal of a user who signs in, before the hook has granted claims. */
-export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user' | 'identity'>): Principal {
+export function principalFor ({ user, identity }: Pick<Findings, 'user' | 'identity'>): Principal {
   const { provider, claims } = identity
   return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
 }
 
-export async function reauthenticateByPassword (
-  auth: AuthContext, submission: PasswordSubmission, password: string
+/** Authenticates the signed-in user again, by what checks it. */
+export async function reauthenticateBy (
+  auth: AuthContext, request: FastifyRequest, verify: (owner: Owner) => Promise<Proven>
 ): Promise<void> {
-  const { user: { userId }, links, record } = await current(auth, submission.request)
-  await verifyPassword(submission, password, await auth.accounts.credentialOf(userId, links))
-  await completeReauthentication(submission.request, record, 'password')
+  const { user, links, record } = await current(auth, request)
+  const { proof } = await verify(async () => ({ ...user, links }))
+  await completeReauthentication(request, record, proof.method)
 }
 
 /** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */

@@ -1,18 +1,25 @@
-import type { onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
 import type { AccountRoutes } from '../local-identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
-import type { PageLayout } from './pages/layout.js'
-import type { PasskeyPaths } from '../features/passkeys/form.js'
+import type { PageLayout, View } from './pages/layout.js'
 import type { Sealer } from '../sealed.js'
 import type { OneTimeEntries, StoreCapabilities } from '../session/store.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
 import type { PublishedResources } from './published-resources.js'
+import type { User, Link } from '../accounts/account.js'
+import type { Principal, AuthenticationMethod, Proof } from '../authentication.js'
+import type { Findings } from './findings.js'
+import type { Content } from './pages/elements.js'
+import type { Submission, HashingSubmission } from './submission.js'
 
 /** What becomes a part of the context, or is used up when that is made. */
 type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
+
+/** What the options of features became, by the option; null for one that is not given. */
+export interface Parts {}
 
 /** What acts, guards and hooks work with. Parts that no option asks for are null. */
 export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
@@ -30,11 +37,128 @@ export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
   readonly hasPages: boolean
-  readonly passkeyPaths: PasskeyPaths | null
+  /** Seals what waits, and the secrets of users; null without a data secret. */
+  readonly sealer: Sealer | null
+  /** The ways to authenticate, whether or not this process offers them. */
+  readonly methods: readonly Method[]
+  /** Those that this process offers. */
+  readonly offered: readonly Method[]
+  /** What a sign-in passes once its first factor is known. */
+  readonly signInChecks: readonly SignInCheck[]
+  /** Whether the application requires a second factor of a sign-in; null for never. */
+  readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
   readonly limits: RateLimits
   /** The metadata that guards publish. */
   readonly resources: PublishedResources
   readonly mailer: Mailer | null
+}
+
+/** A sign-in by a first factor, which the application's rule is asked about. */
+export interface FirstFactor {
+  /** The user, with the claims that they have before `onSignIn`. */
+  principal: Principal
+  /** How they authenticated. */
+  method: AuthenticationMethod
+}
+
+/**
+ * What a sign-in passes once its first factor is known: returns the proof, or throws where the
+ * sign-in is refused or has to wait.
+ */
+export type SignInCheck = (
+  auth: AuthContext, request: FastifyRequest, findings: Findings, proof: Proof
+) => Promise<Proof>
+
+/** A way to authenticate, as its feature hands it over. */
+export interface Method {
+  readonly name: AuthenticationMethod
+  /** The option that offers it, for the log of a process that lacks it. */
+  readonly option: string
+  /** Whether this process offers it. */
+  readonly isOffered: (auth: Omit<AuthContext, 'offered'>) => boolean
+  /** Whether a user has it here. */
+  readonly isOf: (auth: AuthContext, known: UserWithLinks) => boolean
+  /** The names under which a user has it, such as those of providers; default its own. */
+  readonly namesFor?: (auth: AuthContext, known: UserWithLinks) => readonly string[]
+  /** What it is as a factor of the account; absent for a first factor. */
+  readonly factor?: FactorTraits
+  /** Its part of a page that asks a user to authenticate. */
+  readonly ask?: (auth: AuthContext, view: View, asked: Asked) => Promise<Asking>
+  /** What it adds to the page on which users sign in. */
+  readonly offer?: (auth: AuthContext, view: View, hidden: Asked['hidden']) => Promise<SignInOffer>
+  /**
+   * Authenticates a user by the fields of a form; null where the form has none of them.
+   *
+   * @param owner finds the user, once what they sent was read
+   */
+  readonly verify?: (auth: AuthContext, submission: ProofSubmission, owner: Owner) => Promise<Proven> | null
+}
+
+export interface UserWithLinks {
+  readonly user: Pick<User, 'email' | 'emailDisputed' | 'factors'>
+  readonly links: ReadonlyArray<Pick<Link, 'provider'>>
+}
+
+export interface FactorTraits {
+  /** Whether it signs in by itself, and is both factors then. */
+  readonly signsIn?: boolean
+  /** Whether each sign-in of a user who has it takes a second factor. */
+  readonly isAlwaysDue?: boolean
+  /** Whether a code that is mailed may stand in for it, where the user has lost it. */
+  readonly isReplaceable?: boolean
+}
+
+export interface Asked {
+  /** The path of the form below the prefix. */
+  readonly action: string
+  readonly hidden: Readonly<Record<string, string | null>>
+  readonly email: string | null
+  /** The names under which the user can authenticate. */
+  readonly names: readonly string[]
+  /** A field that the first form sends, too. */
+  readonly field?: Content
+}
+
+export interface Asking {
+  readonly content: Content
+  /** Whether it is one button, which stands beside the others. */
+  readonly isButton?: boolean
+  readonly script?: string
+}
+
+/** What a method adds to the page on which users sign in. */
+export interface SignInOffer {
+  /** A form or button of its own. */
+  readonly way: Content
+  /** What is beside the field for the e-mail. */
+  readonly beside: Content
+  /** What the browser may offer in that field, besides e-mails. */
+  readonly autofill: 'webauthn'
+  /** Fields that the form with the password sends, too. */
+  readonly fields: Content
+  /** What password managers are told. */
+  readonly signals: Content
+  readonly script: string
+}
+
+/** The fields by which a user authenticates. */
+export interface ProofFields {
+  readonly code?: string
+  readonly password?: string
+  readonly response?: unknown
+}
+
+export type ProofSubmission = Submission<ProofFields> & Partial<Pick<HashingSubmission<unknown>, 'passwords'>>
+
+/** Finds the user whose proof is checked, with the generation that they must still have. */
+export type Owner = () => Promise<Pick<User, 'userId' | 'generation'> & { readonly links?: readonly Link[] }>
+
+export interface Proven {
+  /** The user as they are now; null where a password was compared. */
+  readonly user: User | null
+  readonly proof: Proof
+  /** How many recovery codes are left after one; null after another proof. */
+  readonly codesLeft: number | null
 }
 
 /** Whether the application has passwords and tokens. */
@@ -43,7 +167,7 @@ export function hasLocal ({ local }: AuthContext): boolean {
 }
 
 /** Whether users sign in by a password. */
-export function hasPasswords ({ local }: AuthContext): boolean {
+export function hasPasswords ({ local }: Omit<AuthContext, 'offered'>): boolean {
   return local?.hasPasswords === true
 }
 
@@ -53,26 +177,8 @@ export function canRegister (auth: AuthContext): boolean {
 }
 
 /** Whether users sign in by mail. */
-export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
+export function hasMailSignIn ({ local, mailer }: Omit<AuthContext, 'offered'>): boolean {
   return mailer !== null && local?.signInByMail != null
-}
-
-/** Whether the application has authenticator apps and recovery codes. */
-export function hasSecondFactor ({ factors: { secondFactor } }: AuthContext): boolean {
-  return secondFactor !== null
-}
-
-export function hasPasskeys ({ factors: { passkeys } }: AuthContext): boolean {
-  return passkeys !== null
-}
-
-/** Whether the sign-in page lets browsers make passkeys by themselves. */
-export function createsPasskeys ({ hasPages, factors: { passkeys } }: AuthContext): boolean {
-  return hasPages && passkeys?.relyingParty.createOnSignIn === true
-}
-
-export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>): boolean {
-  return secondFactor !== null || passkeys !== null
 }
 
 /** Whether the application has the routes that need mails, and this one of them. */
@@ -87,6 +193,6 @@ export function needed<T> (part: T | null, option: string): T {
 }
 
 /** Returns what seals a sign-in that waits; without it no sign-in can wait: `unavailable`. */
-export function sealerOf ({ factors: { sealer } }: AuthContext): Sealer {
+export function sealerOf ({ sealer }: AuthContext): Sealer {
   return needed(sealer, 'dataSecret, or the setting SVC_AUTH_DATA_SECRET')
 }

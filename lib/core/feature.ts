@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
+import type { Secrets } from '../secrets.js'
 import type { Act } from './act.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, SignInCheck } from './context.js'
+import type { ApplicationPages } from './redirect-pages.js'
+import type { Site } from './site.js'
 
 /**
  * A capability of the plugin: what it adds to the lists that the kernel asks. It is loaded at each
@@ -13,8 +16,34 @@ export interface Feature {
   readonly acts?: readonly Act[] | (() => Promise<readonly Act[]>)
   /** Mounts what clients look for at the root of the application, whatever the prefix. */
   readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void
+  /** What a sign-in passes once its first factor is known. */
+  readonly checkSignIn?: SignInCheck
+  /** Returns whether the application requires a second factor; null for never. */
+  readonly requirement?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['requiresFactor']
   /** Its members of `app.auth`, whose type it augments. */
   readonly api?: (auth: AuthContext) => object
   /** Loads what its first request would wait for; called once the application is ready. */
   readonly preload?: (auth: AuthContext) => unknown
+}
+
+/** What the object of an option makes its part of the context from. */
+export interface PartSetup {
+  readonly site: Site
+  readonly dataSecrets: Secrets | null
+  /** The name of the cookie of the session. */
+  readonly cookieName: string
+  readonly hasPages: boolean
+  /** The application's own page of second factors. */
+  readonly factorPage: string | null
+  /** Returns the path of a route below the prefix, as browsers see it. */
+  readonly pathOf: (route: string) => string
+  /** Whether the routes are not below the prefix of another context. */
+  readonly isAtRoot: boolean
+  /** Refuses an option whose route must be at the root of the application. */
+  readonly assertAtRoot: (option: string, route: string) => void
+}
+
+/** A part that has pages of its own, in place of those that the application lacks. */
+export interface PagesOfPart {
+  readonly pages: Partial<Pick<ApplicationPages, 'secondFactor' | 'step'>>
 }

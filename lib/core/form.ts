@@ -18,6 +18,7 @@ import {
   FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
 } from './schema.js'
 import { runOnce, wasSentBefore } from './sent-again.js'
+import type { HashingSubmission, Submission } from './submission.js'
 
 /** A route that takes a form, or the same fields as JSON. */
 export interface FormRoute<Fields extends Properties, Required extends readonly string[]>
@@ -59,19 +60,6 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   again?: (auth: AuthContext, submission: HashingSubmission<Values<Fields, Required>>) => Promise<FormAnswer>
   /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
-}
-
-/** A request with a form. Its outbox is made when an act asks for it. */
-export interface Submission<Fields> {
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly fields: Fields
-  readonly outbox: Outbox
-}
-
-/** A form that says what it {@link FormRoute.hashes}: any other cannot ask for passwords. */
-export interface HashingSubmission<Fields> extends Submission<Fields> {
-  readonly passwords: Passwords
 }
 
 export interface FormAnswer {

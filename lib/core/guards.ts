@@ -4,8 +4,8 @@ import { isOwnToken, noteOwnToken } from '../audit.js'
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
-import { type AuthContext, hasFactors } from './context.js'
-import { currentPrincipal, currentStatus, factorsOfUser, methodsOf } from './current-user.js'
+import type { AuthContext } from './context.js'
+import { currentPrincipal, currentStatus, methodsOf } from './current-user.js'
 import { isRecent } from './recent.js'
 import { authTimeOf, verifyToken, verifyTokenFor } from './tokens/user-tokens.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
@@ -16,6 +16,7 @@ import {
 import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } from './tokens/token-claims.js'
 import type { ResourceMetadata, TokenVerifier } from './tokens/token-verifier.js'
 import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../session/record.js'
+import { factorsOfUser, hasFactors } from './methods.js'
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>

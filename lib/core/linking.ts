@@ -4,23 +4,15 @@ import { type User, isBlocked } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import type { FactorChange } from '../accounts/factors.js'
 import type { LinkedIdentity, NewUser, NotedSignIn } from '../accounts/identities.js'
-import type { SignInChange } from '../accounts/sign-in.js'
 import { audit, noteSubject, sourceOf } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from './context.js'
-import { mayNeedFactor } from './current-user.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../hooks.js'
 import type { Outbox } from './mail-links.js'
-
-export interface UserOfIdentity {
-  user: User
-  /** Whether this sign-in created the user, or the link alone. */
-  isNew: 'user' | 'link' | false
-  /** What a second factor may be due for before it is written; null once it is. */
-  held: SignInChange['held']
-}
+import type { Findings } from './findings.js'
+import { mayNeedFactor } from './methods.js'
 
 const MAX_ATTEMPTS = 10
 
@@ -36,11 +28,11 @@ const MAX_ATTEMPTS = 10
  * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them
  */
 export async function userOfIdentity (
-  auth: Pick<AuthContext, 'accounts' | 'linking' | 'factors'>,
+  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
   request: object,
   identity: ProviderIdentity,
   outbox: Outbox | null = null
-): Promise<UserOfIdentity> {
+): Promise<Pick<Findings, 'user' | 'isNew' | 'held'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
@@ -70,8 +62,7 @@ export async function userOfIdentity (
   throw new AuthError('unavailable', { cause })
 }
 
-/** What a first factor has found of a user. */
-type Findings = Pick<UserOfIdentity, 'user' | 'held'> & { identity: ProviderIdentity, outbox: Outbox | null }
+type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'outbox'>
 
 /**
  * Writes what a first factor has found, and the factor that the sign-in sets up, now that no
@@ -80,7 +71,7 @@ type Findings = Pick<UserOfIdentity, 'user' | 'held'> & { identity: ProviderIden
  * @throws AuthError `invalid_state` when what was found has changed; then nothing was written
  */
 export async function writeHeld (
-  { accounts }: AuthContext, request: FastifyRequest, findings: Findings, factors?: FactorChange
+  { accounts }: AuthContext, request: FastifyRequest, findings: Held, factors?: FactorChange
 ): Promise<User> {
   const { user, identity, held } = findings
   if (held === null && factors === undefined) return user
@@ -96,7 +87,7 @@ export function auditJoin (request: FastifyRequest, { userId }: User, { provider
 }
 
 async function writeSignIn (
-  accounts: Accounts, { user, identity, held, outbox }: Findings, factors?: FactorChange
+  accounts: Accounts, { user, identity, held, outbox }: Held, factors?: FactorChange
 ): Promise<User | null> {
   const noted = await accounts.signIn(user, { identity: linkOf(identity), held, factors })
   if (noted === null) return null

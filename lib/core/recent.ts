@@ -6,9 +6,8 @@ import type { AuthContext } from './context.js'
 import { AuthError, WRONG_PASSWORD, invalidRequest } from '../errors.js'
 import type { Passwords } from '../local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
-import {
-  type CurrentUser, assertCanAsk, current, currentPrincipal, factorsOf, isFactorRequiredOf
-} from './current-user.js'
+import { type CurrentUser, current, currentPrincipal } from './current-user.js'
+import { assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from './methods.js'
 
 export interface PasswordSubmission {
   readonly request: FastifyRequest
@@ -144,7 +143,8 @@ async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promi
   const { user, record: { principal } } = present
   if (user.factors === undefined) return
   assertCanAsk(auth, user)
-  if (user.factors.includes('totp') || await isFactorRequiredOf(auth, principal)) assertFactorRecent(auth, present)
+  const isDue = hasFactorThat(auth, user, 'isAlwaysDue') || await isFactorRequiredOf(auth, principal)
+  if (isDue) assertFactorRecent(auth, present)
 }
 
 /** Refuses a session whose user has not authenticated recently: `reauthenticate`. */

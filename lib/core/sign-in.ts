@@ -2,13 +2,14 @@ import type { FastifyRequest } from 'fastify'
 import { type AccountLink, type Link, type User, isBlocked } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import type { Proof } from '../authentication.js'
-import { type AuthContext, hasFactors } from './context.js'
-import { assertCanAsk } from './current-user.js'
+import type { AuthContext } from './context.js'
 import { AuthError } from '../errors.js'
 import type { ProviderIdentity } from '../hooks.js'
 import type { Principal } from '../session/record.js'
-import { type AuthenticatedUser, completeSignIn } from './complete-sign-in.js'
+import { completeSignIn } from './complete-sign-in.js'
 import { auditJoin, emailOf, writeHeld } from './linking.js'
+import type { Findings } from './findings.js'
+import { assertCanAsk } from './methods.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
@@ -19,7 +20,7 @@ import { auditJoin, emailOf, writeHeld } from './linking.js'
  * meanwhile, `unavailable`
  */
 export async function signIn (
-  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser
+  auth: AuthContext, request: FastifyRequest, authenticated: Findings
 ): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
   noteSubject(request, user.userId)
@@ -28,10 +29,7 @@ export async function signIn (
 
   let proof: Proof = { method, at: Date.now() }
   if (!skipsFactor) assertCanAsk(auth, user)
-  if (hasFactors(auth)) {
-    const { checkSecondFactor } = await import('../features/second-factor/sign-in.js')
-    proof = await checkSecondFactor(auth, request, authenticated, proof)
-  }
+  for (const check of auth.signInChecks) proof = await check(auth, request, authenticated, proof)
   // No factor is due: it stays, also where the application refuses the sign-in.
   const present = await writeHeld(auth, request, authenticated)
   return completeSignIn(auth, request, { ...authenticated, user: present }, [proof])
@@ -58,7 +56,7 @@ export async function signInUser (
 }
 
 /** A user whose sign-in without a provider writes nothing but the session. */
-export function withoutWrites (user: User): Pick<AuthenticatedUser, 'user' | 'isNew' | 'held' | 'tokens' | 'outbox'> {
+export function withoutWrites (user: User): Pick<Findings, 'user' | 'isNew' | 'held' | 'tokens' | 'outbox'> {
   return { user, isNew: false, held: null, tokens: null, outbox: null }
 }
 

@@ -10,12 +10,13 @@ import {
   dateIn, field, filled, html, links as linksTo, passwordField, section, sentence, usernameField
 } from '../core/pages/elements.js'
 import { endOtherSessions } from '../core/sign-out.js'
-import { ACCEPTED, type Submission, LINK_USED, form } from '../core/form.js'
+import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from './password/forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../core/schema.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
 import { existingParts, textIn } from '../core/pages/parts.js'
+import type { Submission } from '../core/submission.js'
 
 /**
  * Sends a link to a new or first address of the signed-in user, and tells the present one. Nothing

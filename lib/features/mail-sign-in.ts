@@ -8,16 +8,16 @@ import { DAY_MS, digestOf } from '../base/values.js'
 import { pathOf } from '../core/act.js'
 import { newMailCode, normalCode } from '../core/codes.js'
 import { type AuthContext, hasMailSignIn, needed } from '../core/context.js'
-import { currentPrincipal, mayNeedFactor } from '../core/current-user.js'
+import { currentPrincipal } from '../core/current-user.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
-import { ACCEPTED, type Submission, form } from '../core/form.js'
+import { ACCEPTED, form } from '../core/form.js'
 import { addressOf } from '../core/limits.js'
 import { type OperatorSignIn, findByMailbox } from '../core/mail-links.js'
 import {
-  type Content, action, button, codeField, filled, htmlForm, html, links, sentence
+  type Content, action, button, codeField, filled, html, htmlForm, links, sentence
 } from '../core/pages/elements.js'
 import { duration } from '../core/pages/failure.js'
-import { type View, page, redirected, targetsOf, waysOn } from '../core/pages/page.js'
+import { page, redirected, targetsOf, waysOn } from '../core/pages/page.js'
 import { existingParts, nameOf } from '../core/pages/parts.js'
 import { ANY_ORIGIN, withError, withParameter, withQuery } from '../core/redirects.js'
 import { accepted, isChecked, remember, signedIn, token } from '../core/schema.js'
@@ -30,9 +30,12 @@ import type { Principal } from '../session/record.js'
 import { noteRequest } from '../session/sent-requests.js'
 import { useOwner } from '../session/several-cookies.js'
 import {
-  type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries, PENDING_MS, USED_MAIL
+  type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, type OneTimeEntries, OPERATOR_LINK, PENDING_MS, USED_MAIL
 } from '../session/store.js'
 import { email } from './password/forms.js'
+import type { Submission } from '../core/submission.js'
+import { mayNeedFactor } from '../core/methods.js'
+import type { View } from '../core/pages/layout.js'
 
 interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */

@@ -52,7 +52,7 @@ const METADATA_DOCUMENT: PublicDocument = {
  * @see WebAuthn Level 3 section 5.11 (related origin requests)
  */
 export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void {
-  const { changePasswordPage: page, passkeysPage, factors: { passkeys }, site: { baseUrl } } = auth
+  const { changePasswordPage: page, parts: { passkeys }, site: { baseUrl } } = auth
   const context = scope.prefix.replace(/\/$/, '')
   const issued = issuerMetadata(auth, context)
   if (page !== null) {
@@ -60,14 +60,14 @@ export function mountWellKnown (scope: FastifyInstance, auth: AuthContext): void
     const options = { schema: changePasswordSchema, exposeHeadRoute: false }
     scope.get(CHANGE_PASSWORD, options, async (_request, reply) => reply.redirect(page, 302))
   }
-  if (passkeys?.hasRelatedOrigins === true) {
+  if (passkeys?.ceremonies.hasRelatedOrigins === true) {
     assertFree(scope, RELATED_ORIGINS, 'relatedOrigins of Passkeys')
-    const { origin, relatedOrigins } = passkeys.relyingParty
+    const { origin, relatedOrigins } = passkeys.ceremonies.relyingParty
     mountDocument(scope, RELATED_ORIGINS, RELATED_ORIGINS_DOCUMENT, () => ({ origins: [origin, ...relatedOrigins] }))
   }
-  if (passkeysPage !== null && baseUrl !== null) {
+  if (passkeys?.managePage != null && baseUrl !== null) {
     assertFree(scope, PASSKEY_ENDPOINTS, 'passkeys')
-    const { href } = new URL(passkeysPage, baseUrl)
+    const { href } = new URL(passkeys.managePage, baseUrl)
     mountDocument(scope, PASSKEY_ENDPOINTS, PASSKEY_ENDPOINTS_DOCUMENT, () => ({ enroll: href, manage: href }))
   }
   if (issued !== null) {

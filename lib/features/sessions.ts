@@ -1,13 +1,14 @@
 import { type Act, answerWithStatus } from '../core/act.js'
 import {
-  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
+  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasswords
 } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
-import { type Submission, type FormAnswer, form } from '../core/form.js'
+import { type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
 import { assertRecent } from '../core/recent.js'
 import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
 import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
+import type { Submission } from '../core/submission.js'
 import { AuthError } from '../errors.js'
 import { authenticationOf, recordIn } from '../session/record.js'
 
@@ -65,7 +66,7 @@ function offersOf (auth: AuthContext): Record<keyof typeof offered, boolean | st
     registration: canRegister(auth),
     passwordReset: hasMails(auth, 'forgotPassword'),
     mail: hasMailSignIn(auth),
-    passkeys: hasPasskeys(auth),
+    passkeys: auth.parts.passkeys !== null,
     remember: auth.remember !== null,
     providers: auth.providers.map(({ name }) => name)
   }

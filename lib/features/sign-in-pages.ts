@@ -1,20 +1,15 @@
 import { pathOf } from '../core/act.js'
+import { type AuthContext, canRegister, hasMails, hasMailSignIn, hasPasswords, needed } from '../core/context.js'
+import { currentPrincipal, currentUser } from '../core/current-user.js'
+import { askBy, namesOfMethods } from '../core/methods.js'
 import {
-  type AuthContext, canRegister, createsPasskeys, hasMailSignIn, hasMails, hasPasswords, needed
-} from '../core/context.js'
-import { currentPrincipal, currentUser, methodsIn } from '../core/current-user.js'
-import {
-  type Content, type Html, action, button, checkboxField, codeField, emailField, htmlForm, html, links, nameField,
-  newPasswordField, passwordField, sentence, usernameField, ways
+  type Html, action, button, checkboxField, emailField, html, htmlForm, links, nameField, newPasswordField,
+  passwordField, sentence, ways
 } from '../core/pages/elements.js'
-import type { Page } from '../core/pages/layout.js'
-import { type View, page, redirected, targetsOf } from '../core/pages/page.js'
-import {
-  hasIcons, nameOf, pathOfPage, providerButtons, signInLinks, signInPath, textIn
-} from '../core/pages/parts.js'
+import type { Page, View } from '../core/pages/layout.js'
+import { page, redirected, targetsOf } from '../core/pages/page.js'
+import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from '../core/pages/parts.js'
 import { isChecked } from '../core/schema.js'
-import { UnknownPasskey } from './passkeys/ceremonies.js'
-import { createPasskeyField, passkeyForm, passkeySignal } from './passkeys/form.js'
 import { leaveForm } from './second-factor/authenticator.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
@@ -34,28 +29,26 @@ export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) =>
   }
 })
 
-function visitorPage (auth: AuthContext, { request, texts, next, typed, failure }: View): Page {
+async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
+  const { request, texts, next, typed } = view
   const { common, signIn, mail } = texts
-  const { factors: { passkeys }, passkeyPaths } = auth
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
   const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
   const remember = auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
   // The button for a mail is behind an "or".
   const isBelowMail = byPassword && byMail
-  const byPasskey = pathOf(auth, 'local/passkeys/login')
   const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask, or: signIn.or }
-  const emailTyped = emailField(
-    common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
-  const passkey = (ceremony: 'login' | 'autofill'): Content => passkeyPaths && passkeyForm(texts, {
-    ceremony, options: passkeyPaths.options, action: byPasskey, hidden
-  })
+  const offers = await Promise.all(auth.offered.flatMap(({ offer }) => offer?.(auth, view, hidden) ?? []))
+  const [autofill] = offers.map(({ autofill }) => `username ${autofill}` as const)
+  const emailTyped = emailField(common.email, textIn(typed.email), autofill ?? 'username')
+  const others = offers.map(({ way }) => way)
   const linksWith = (query: { remember?: string }): Html[] =>
     signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
-  const unknown = failure instanceof UnknownPasskey ? failure : null
+  const fields = [emailTyped, passwordField(common.password), remember, offers.map(({ fields }) => fields)]
   return {
     title: signIn.title,
-    script: passkeyPaths && passkeyPaths.script,
+    script: offers[0]?.script ?? null,
     hasIcons: hasIcons(auth),
     content: [
       ways(
@@ -66,22 +59,16 @@ function visitorPage (auth: AuthContext, { request, texts, next, typed, failure 
           : linksWith({}),
         [
           byPassword && htmlForm({
-            action: pathOf(auth, 'local/login'),
-            hidden,
-            fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
-            submit: signIn.title,
-            other: byMail && toMail
+            action: pathOf(auth, 'local/login'), hidden, fields, submit: signIn.title, other: byMail && toMail
           }),
           !byPassword && byMail && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
-          (byPassword || byMail) && passkey('autofill'),
-          isBelowMail && passkey('login')
+          (byPassword || byMail) && offers.map(({ beside }) => beside),
+          isBelowMail && others
         ],
-        !isBelowMail && passkey('login')
+        !isBelowMail && others
       ),
       !byPassword && !byMail && remember,
-      unknown && passkeys && passkeySignal('unknown-credential', {
-        rpId: passkeys.relyingParty.rpId, credentialId: unknown.id
-      }),
+      offers.map(({ signals }) => signals),
       links(
         [auth.redirects.linkTo(request, 'forgotPassword', next), signIn.forgot],
         [auth.redirects.linkTo(request, 'register', next), signIn.register]
@@ -148,36 +135,23 @@ export const linkSentPage = page({
 
 export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) => {
   const { request, reply, texts, next, needsFactor } = view
-  const { common, confirm, factors } = texts
+  const { confirm } = texts
   const present = await currentUser(auth, request)
   const signIn = signInPath(auth, request, next)
   if (present === null) return redirected(reply, signIn)
   const { user: { email }, record: { principal } } = present
-  const methods = methodsIn(auth, present)
-  const path = pathOf(auth, 'local/reauthenticate')
+  const names = namesOfMethods(auth, present)
   const hidden = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
-  const ask = (...fields: Content[]): Html => htmlForm({ action: path, hidden, fields, submit: confirm.submit })
-  const providers = auth.providers.map(({ name }) => name).filter(name => !needsFactor && methods.includes(name))
-  const passkey = methods.includes('passkey') ? auth.passkeyPaths : null
+  const methods = auth.offered.filter(({ factor, isOf }) =>
+    (factor !== undefined || !needsFactor) && isOf(auth, present))
+  const asked = await askBy(auth, methods, view, { action: 'local/reauthenticate', hidden, email, names })
   return {
     title: confirm.title,
-    script: passkey && passkey.script,
+    script: asked.script,
     hasIcons: hasIcons(auth),
     content: [
       html`<p>${sentence(confirm.text, { user: nameOf(principal) })}</p>`,
-      ways(
-        texts.signIn.or,
-        (methods.includes('totp') || methods.includes('recovery')) &&
-          [html`<p>${factors.codeText}</p>`, ask(codeField('code', factors.code, 'text'))],
-        !needsFactor && methods.includes('password') &&
-          ask(usernameField(common.email, email), passwordField(common.password)),
-        [
-          !needsFactor && methods.includes('mail') &&
-            action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
-          passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
-          providerButtons(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
-        ]
-      ),
+      ways(texts.signIn.or, ...asked.forms, asked.buttons),
       leaveForm(auth, texts, signIn)
     ]
   }

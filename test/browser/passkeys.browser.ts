@@ -43,7 +43,7 @@ interface Shop {
 async function startShop (t: Test): Promise<Shop> {
   const port = await freePort()
   const origin = `http://localhost:${port}`
-  const ceremonies = new Passkeys({ name: 'Shop' }).resolve({ baseUrl: origin, trustedOrigins: new Set() })
+  const ceremonies = new Passkeys({ name: 'Shop' }).ceremonies({ baseUrl: origin, trustedOrigins: new Set() })
   const shop: Shop = { origin, rpId: 'localhost', factors: [], asked: [], sent: [], again: [], refusal: null, more: '' }
   const challenges = new Map<string, string>()
   const app = Fastify()

@@ -19,7 +19,7 @@ const { Passkeys } = await import('../../lib/passkeys.js')
 const { readResponse } = await import('../../lib/features/passkeys/ceremonies.js')
 const { SoftwareAuthenticator } = await import('../fakes/authenticator.js')
 const origin = 'https://app.example'
-const ceremonies = new Passkeys({ name: 'Shop' }).resolve({ baseUrl: origin, trustedOrigins: new Set() })
+const ceremonies = new Passkeys({ name: 'Shop' }).ceremonies({ baseUrl: origin, trustedOrigins: new Set() })
 const before = isLoaded
 await ceremonies.preload()
 const after = isLoaded

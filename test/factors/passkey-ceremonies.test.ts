@@ -19,7 +19,7 @@ const ADA = { userId: randomUUID(), email: 'ada@example.com', name: 'Ada' }
 const MALLORY = { userId: randomUUID(), email: 'mallory@example.com', name: 'Mallory' }
 
 const ceremonies = new Passkeys({ name: 'Shop', rpId: 'app.example', relatedOrigins: [RELATED] })
-  .resolve({ baseUrl: ORIGIN, trustedOrigins: new Set([RELATED, 'https://admin.app.example']) })
+  .ceremonies({ baseUrl: ORIGIN, trustedOrigins: new Set([RELATED, 'https://admin.app.example']) })
 
 type Authenticator = ConstructorParameters<typeof SoftwareAuthenticator>[0]
 

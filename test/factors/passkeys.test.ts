@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Passkeys, type PasskeysOptions } from '../../lib/passkeys.js'
 
-const around = (baseUrl: string | null, ...trusted: string[]): Parameters<Passkeys['resolve']>[0] => {
+const around = (baseUrl: string | null, ...trusted: string[]): Parameters<Passkeys['ceremonies']>[0] => {
   return { baseUrl, trustedOrigins: new Set(trusted) }
 }
 
@@ -21,7 +21,7 @@ t.test('options of a wrong form are refused with a sentence', async t => {
 
 t.test('passkeys are for the host of baseUrl, or for a domain that it is in', async t => {
   const rpIdFor = (baseUrl: string, rpId?: string): string => {
-    return new Passkeys({ name: 'Shop', rpId }).resolve(around(baseUrl)).relyingParty.rpId
+    return new Passkeys({ name: 'Shop', rpId }).ceremonies(around(baseUrl)).relyingParty.rpId
   }
   t.equal(rpIdFor('https://accounts.app.example:8443/shop'), 'accounts.app.example')
   t.equal(rpIdFor('https://accounts.app.example', 'app.example'), 'app.example')
@@ -43,9 +43,9 @@ t.test('passkeys are for the host of baseUrl, or for a domain that it is in', as
 t.test('passkeys need a baseUrl where browsers have them', async t => {
   const passkeys = new Passkeys({ name: 'Shop' })
 
-  t.throws(() => passkeys.resolve(around(null)), { name: 'OptionsError', message: /^baseUrl is required with passkeys/ })
+  t.throws(() => passkeys.ceremonies(around(null)), { name: 'OptionsError', message: /^baseUrl is required with passkeys/ })
   for (const baseUrl of ['http://app.example', 'http://127.0.0.1:3000', 'https://192.0.2.1', 'https://[::1]:3000', 'http://localhost.app.example']) {
-    t.throws(() => passkeys.resolve(around(baseUrl)), {
+    t.throws(() => passkeys.ceremonies(around(baseUrl)), {
       name: 'OptionsError', message: /^baseUrl must be an https: URL with a host name, or on this machine http:\/\/localhost, with passkeys/
     }, baseUrl)
   }
@@ -54,10 +54,10 @@ t.test('passkeys need a baseUrl where browsers have them', async t => {
 t.test('a related origin must be a trusted one', async t => {
   const passkeys = new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test', 'https://app.invalid'] })
 
-  t.throws(() => passkeys.resolve(around('https://app.example', 'https://app.test')), {
+  t.throws(() => passkeys.ceremonies(around('https://app.example', 'https://app.test')), {
     name: 'OptionsError', message: /^Passkeys: relatedOrigins has https:\/\/app\.invalid, which must be in trustedOrigins as well/
   })
-  t.strictSame(passkeys.resolve(around('https://app.example', 'https://app.test', 'https://app.invalid', 'https://admin.example')).relyingParty, {
+  t.strictSame(passkeys.ceremonies(around('https://app.example', 'https://app.test', 'https://app.invalid', 'https://admin.example')).relyingParty, {
     name: 'Shop', rpId: 'app.example', origin: 'https://app.example', relatedOrigins: ['https://app.test', 'https://app.invalid'], createOnSignIn: false
   })
 })

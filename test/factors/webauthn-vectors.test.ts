@@ -23,7 +23,7 @@ const VECTORS: readonly Vector[] = JSON.parse(readFileSync(new URL('webauthn-vec
 const ORIGIN = 'https://example.org'
 const USER_ID = randomUUID()
 const userHandle = Buffer.from(USER_ID.replaceAll('-', ''), 'hex').toString('base64url')
-const ceremonies = new Passkeys({ name: 'Vectors' }).resolve({ baseUrl: ORIGIN, trustedOrigins: new Set() })
+const ceremonies = new Passkeys({ name: 'Vectors' }).ceremonies({ baseUrl: ORIGIN, trustedOrigins: new Set() })
 
 const UNVERIFIED = /User verification (?:was )?required/
 const FRAMED = /in a frame of another origin/

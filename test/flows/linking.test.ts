@@ -18,7 +18,7 @@ const anonymous = (subject: string): Identity => ({ subject, claims: { sub: subj
 
 /** The user of an identity. */
 async function userOfIdentity (store: AuthStore, provider: string, identity: Identity, linking: LinkingPolicy = 'verified-email'): Promise<User> {
-  return (await find({ accounts: new Accounts(store), linking, factors: NO_FACTORS }, {}, { provider, ...identity })).user
+  return (await find({ accounts: new Accounts(store), linking, ...NO_FACTORS }, {}, { provider, ...identity })).user
 }
 
 async function localUser (store: AuthStore): Promise<string> {
@@ -94,7 +94,7 @@ const OUTCOMES = `
 /** What became of an identity. */
 async function outcome (store: AuthStore, linking: LinkingPolicy, identity: Identity, owner: string | undefined): Promise<string> {
   try {
-    const { user, isNew } = await find({ accounts: new Accounts(store), linking, factors: NO_FACTORS }, {}, { provider: 'a', ...identity })
+    const { user, isNew } = await find({ accounts: new Accounts(store), linking, ...NO_FACTORS }, {}, { provider: 'a', ...identity })
     if (user.userId === owner) return isNew === 'link' ? 'joins' : 'known'
     if (isNew !== 'user') return 'another user'
     return user.email === null ? 'user, no e-mail' : 'user, e-mail'

@@ -1,4 +1,4 @@
 import type { AuthContext } from '../../lib/core/context.js'
 
 /** The context of an application without second factors and passkeys. */
-export const NO_FACTORS: AuthContext['factors'] = { secondFactor: null, passkeys: null, sealer: null }
+export const NO_FACTORS: Pick<AuthContext, 'methods' | 'offered' | 'requiresFactor'> = { methods: [], offered: [], requiresFactor: null }

@@ -37,7 +37,7 @@ export async function startRacer (target: string): Promise<Racer> {
   await app.register(authPlugin, { store, local: localProvider(), session: { secret: SESSION_SECRET }, rateLimit: false })
   await app.ready()
 
-  const auth = { accounts: new Accounts(store), linking: 'verified-email', factors: NO_FACTORS } as const
+  const auth = { accounts: new Accounts(store), linking: 'verified-email', ...NO_FACTORS } as const
   const run = async (move: Move): Promise<string> => {
     switch (move.does) {
       case 'sign in':

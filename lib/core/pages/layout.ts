@@ -4,6 +4,7 @@ import Negotiator from 'negotiator'
 import { type Site, mergedVary, shownTo } from '../site.js'
 import { type Content, Html, SHOWN_TO, type Texts, html } from './elements.js'
 import { english } from './languages/en.js'
+import type { AuthError } from '../../errors.js'
 
 /** A link at the end of each page. */
 export interface PageLink {
@@ -20,6 +21,25 @@ export interface LookOptions {
   readonly stylesheet: string | null
   readonly languages: readonly [Texts, ...Texts[]]
   readonly links: readonly PageLink[]
+}
+
+/** A request for a page, or for a form whose failure the page shows. */
+export interface View {
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+  readonly texts: Texts
+  /** The page after a success, as it was asked for; null for none. */
+  readonly next: string | null
+  /** Whether only a second factor suffices, where the user authenticates again. */
+  readonly needsFactor: boolean
+  /** Whether the user says that they have lost what they authenticate by. */
+  readonly isLost: boolean
+  /** The name of what is shown open, such as a row with a form that failed; null for nothing. */
+  readonly opened: string | null
+  /** What the fields of the form had that failed, so that the user need not type them again. */
+  readonly typed: Readonly<Record<string, unknown>>
+  /** Why the form failed; null for a page that was asked for. */
+  readonly failure: AuthError | null
 }
 
 export interface Page {

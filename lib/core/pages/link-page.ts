@@ -8,9 +8,9 @@ import type { LinkMailKind, MailPages } from '../mail.js'
 import { LINK_PATHS, type MailToken, type MailboxOwner, hasMailbox, userOfLink } from '../mail-links.js'
 import { messagesOf } from './failure.js'
 import { type Content, type Html, type PageForm, htmlForm, html } from './elements.js'
-import type { Page } from './layout.js'
+import type { Page, View } from './layout.js'
 import { answerFailure, nextOfMail, pathOf, recordFailure } from '../act.js'
-import { type View, waysOn } from './page.js'
+import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from '../schema.js'
 
 /**

@@ -1,30 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
-import type { AuthError } from '../../errors.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { failureOf, messagesOf, sentenceOf } from './failure.js'
 import { type Html, type Texts, type WayOn, links } from './elements.js'
-import type { Page, PageMessages } from './layout.js'
+import type { Page, PageMessages, View } from './layout.js'
 import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
-
-export interface View {
-  readonly request: FastifyRequest
-  readonly reply: FastifyReply
-  readonly texts: Texts
-  /** The page after a success, as it was asked for; null for none. */
-  readonly next: string | null
-  /** Whether only a second factor suffices, where the user authenticates again. */
-  readonly needsFactor: boolean
-  /** Whether the user says that they have lost all their passkeys. */
-  readonly isLost: boolean
-  /** The name of what is shown open, such as a row with a form that failed; null for nothing. */
-  readonly opened: string | null
-  /** What the fields of the form had that failed, so that the user need not type them again. */
-  readonly typed: Readonly<Record<string, unknown>>
-  /** Why the form failed; null for a page that was asked for. */
-  readonly failure: AuthError | null
-}
 
 /** What each form of a page sends besides its fields. */
 export interface Targets {

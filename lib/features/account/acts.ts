@@ -1,7 +1,7 @@
 import { announceRevoke, audit } from '../../audit.js'
 import { checkedName } from '../../claims.js'
 import { hasMails } from '../../core/context.js'
-import { canSignIn, current, refreshPrincipal } from '../../core/current-user.js'
+import { current, refreshPrincipal } from '../../core/current-user.js'
 import { recent, recentByPassword } from '../../core/recent.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
@@ -9,6 +9,7 @@ import { leftUnverified, sendVerification } from '../../core/mail-links.js'
 import { endOtherSessions, signOut } from '../../core/sign-out.js'
 import { form } from '../../core/form.js'
 import { UNPROVEN, presentPassword } from '../password/forms.js'
+import { canSignIn } from '../../core/methods.js'
 
 export const deleteAccount = form({
   path: '/local/delete-account',

@@ -1,11 +1,11 @@
 import { pathOf } from '../../core/act.js'
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
-import { type CurrentUser, canSignIn, currentUser } from '../../core/current-user.js'
+import { type AuthContext, hasMails, hasPasswords } from '../../core/context.js'
+import { type CurrentUser, currentUser } from '../../core/current-user.js'
 import {
-  type Content, type Html, type SettingsRow, action, dateIn, field, filled, htmlForm, html, nameField, newPasswordField,
-  passwordField, row, sentence, usernameField, verbatim
+  type Content, type Html, type SettingsRow, action, dateIn, field, filled, html, htmlForm, nameField,
+  newPasswordField, passwordField, row, sentence, usernameField, verbatim
 } from '../../core/pages/elements.js'
-import { type Targets, type View, page, redirected } from '../../core/pages/page.js'
+import { type Targets, page, redirected } from '../../core/pages/page.js'
 import {
   hasIcons, nameOf, pathOfPage, providerButtons, providerLabel, signInPath, textIn
 } from '../../core/pages/parts.js'
@@ -13,6 +13,8 @@ import { withQuery } from '../../core/redirects.js'
 import { type UserSession, sessionsOfUser } from '../../core/sign-out.js'
 import { canonicalEmail } from '../../email.js'
 import { passkeySignal } from '../passkeys/form.js'
+import { canSignIn, hasFactors } from '../../core/methods.js'
+import type { View } from '../../core/pages/layout.js'
 
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
@@ -49,16 +51,16 @@ export const accountPage = page({ path: '/pages/account' }, async (auth, shown) 
     })
   }
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
-  const passkeys = user.factors?.includes('passkey') === true ? auth.factors.passkeys : null
+  const passkeys = user.factors?.includes('passkey') === true ? auth.parts.passkeys : null
   const kinds = [['totp', factors.app], ['passkey', factors.passkey]] as const
   const own = kinds.flatMap(([kind, name]) => user.factors?.includes(kind) === true ? name : [])
   return {
     title: account.title,
     isWide: true,
-    script: passkeys && auth.passkeyPaths && auth.passkeyPaths.script,
+    script: passkeys && passkeys.scriptPath,
     hasIcons: hasIcons(auth),
     content: [
-      passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
+      passkeys && passkeySignal('current-user-details', { ...passkeys.ceremonies.userDetails(user) }),
       html`<div class="item"><span>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
         action(pathOf(auth, 'logout'), left, common.signOut)}</div>`,
       nameRow(view),

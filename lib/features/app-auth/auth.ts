@@ -5,7 +5,7 @@ import type { CanSignIn } from '../../accounts/identities.js'
 import type { AuthStore } from '../../accounts/auth-store.js'
 import { type AuditSource, type AuthChannel, announceRevoke } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
-import { canSignIn, refreshPrincipal } from '../../core/current-user.js'
+import { refreshPrincipal } from '../../core/current-user.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { type OpenedMailToken, leftUnverified, openMailToken } from '../../core/mail-links.js'
@@ -21,6 +21,7 @@ import {
 } from '../../core/guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
+import { canSignIn } from '../../core/methods.js'
 
 /** How {@link Auth.signIn} signs a user in. */
 export interface SignInOptions {

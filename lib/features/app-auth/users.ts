@@ -5,11 +5,10 @@ import { type GrantableClaims, authorizationClaims, displayName, isStorable, isT
 import { checkedEmail } from '../../email.js'
 import { assertText } from '../../core/recent.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
-import { type UserFactor, listFactors } from '../../core/current-user.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import type { Caller } from '../../core/fair-queue.js'
 import type { LocalIdentityProvider } from '../../local-identity-provider.js'
-import { type User, searchKey } from '../../accounts/account.js'
+import { type FactorKind, type User, searchKey } from '../../accounts/account.js'
 import type { UserUpdate } from '../../accounts/changes.js'
 import type { CanSignIn } from '../../accounts/identities.js'
 import { recordIn } from '../../session/record.js'
@@ -88,6 +87,34 @@ export interface UserPage {
 export interface KeptSession extends Cause {
   /** A request of the user, whose session gets a new id; the default of `request`. */
   except?: AnyRequest | undefined
+}
+
+/** A second factor or a passkey of a user, without its secret. */
+export interface UserFactor {
+  /** Names the factor; for a passkey its credential id. */
+  id: string
+  /** `totp`: an authenticator app; `recovery`: all recovery codes. */
+  kind: FactorKind
+  /** The name that the user has given; null for one without a name. */
+  name: string | null
+  /** When it was added. */
+  createdAt: Date
+  /** Null for one that was not used. */
+  lastUsedAt: Date | null
+  /** How many recovery codes are left; null for another kind. */
+  codesLeft: number | null
+}
+
+/** Lists the factors of a user, the oldest first. */
+export async function listFactors (accounts: Accounts, userId: string): Promise<UserFactor[]> {
+  return (await accounts.factors(userId)).map(({ id, kind, name, createdAt, usedAt, data }) => ({
+    id,
+    kind,
+    name,
+    createdAt: new Date(createdAt),
+    lastUsedAt: usedAt === null ? null : new Date(usedAt),
+    codesLeft: Array.isArray(data.hashes) ? data.hashes.length : null
+  }))
 }
 
 const MAX_LIMIT = 500

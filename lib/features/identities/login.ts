@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { digestOf } from '../../base/values.js'
 import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf } from '../../core/act.js'
-import { type AuthContext, hasFactors } from '../../core/context.js'
+import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current, currentPrincipal } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
 import { assertUserRecent } from '../../core/recent.js'
@@ -16,6 +16,7 @@ import { providerFailure } from '../../providers/failures.js'
 import type { ExternalProvider, SignInParameters } from '../../providers/provider.js'
 import { principalOf, recordIn, sessionBinding } from '../../session/record.js'
 import { type PendingSignIn, addPendingSignIn } from './pending-sign-ins.js'
+import { hasFactors } from '../../core/methods.js'
 
 const flag = { type: 'string', enum: ['true', 'false'] } as const
 

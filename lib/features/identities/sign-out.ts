@@ -11,8 +11,9 @@ import type { Authentication, EndSessionRequest } from '../../providers/provider
 import { type SessionRecord, recordIn } from '../../session/record.js'
 import { PENDING_MS } from '../../session/store.js'
 import { type Mounting, urlOf } from '../../core/act.js'
-import type { Submission, FormAnswer } from '../../core/form.js'
+import type { FormAnswer } from '../../core/form.js'
 import { operation, operationIdOf, redirect } from '../../core/schema.js'
+import type { Submission } from '../../core/submission.js'
 
 /** With longer ones, the URL would exceed the 8 KB that servers take. */
 const [MAX_ID_TOKEN, MAX_LOGOUT_HINT] = [4096, 512]

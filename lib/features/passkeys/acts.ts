@@ -4,8 +4,8 @@ import { type Factor, type User, userOf } from '../../accounts/account.js'
 import { changeOf, withFactors, withoutFactors } from '../../accounts/factors.js'
 import { audit } from '../../audit.js'
 import { isUserId, uuidToBase64url } from '../../base/values.js'
-import { type AuthContext, hasPasskeys, needed } from '../../core/context.js'
-import { canSignIn, current, currentPrincipal } from '../../core/current-user.js'
+import { type AuthContext, needed } from '../../core/context.js'
+import { current, currentPrincipal } from '../../core/current-user.js'
 import { recent } from '../../core/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
 import { CEREMONY_MS, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
@@ -13,9 +13,7 @@ import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
 import { putEntry } from '../../session/lifecycle.js'
 import { principalOf } from '../../session/record.js'
 import { type FactorSubmission, countAttempt, pendingSecondFactor } from '../second-factor/sign-in.js'
-import {
-  type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey
-} from './sign-in.js'
+import { type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey } from './sign-in.js'
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
@@ -28,6 +26,8 @@ import {
   addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed, requireRecentFactor,
   sendMailCode
 } from '../second-factor/enrolment.js'
+import { canSignIn, hasFactorThat } from '../../core/methods.js'
+import { byPasskey } from './method.js'
 
 const MAX_CHALLENGES_OF_SESSION = 16
 const MAX_PASSKEYS_OF_USER = 20
@@ -48,7 +48,7 @@ const COUNTED = ['rate_limited', 'busy'] as const
 
 export const beginCeremony = form({
   path: '/local/passkeys/options',
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   operationId: 'authLocalPasskeyOptions',
   summary: 'Begin a ceremony of passkeys',
   description: 'The challenge works once, in this session, for five minutes.',
@@ -75,7 +75,7 @@ export const beginCeremony = form({
 
 export const registerPasskey = form({
   path: '/local/passkeys/register',
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   operationId: 'authLocalPasskeyRegister',
   summary: 'Add a passkey',
   description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
@@ -103,12 +103,12 @@ export const registerPasskey = form({
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user, waiting, asksMailCode } = enrolling
   // Another process requires it.
-  if (waiting !== null) needed(auth.factors.secondFactor, 'secondFactor')
+  if (waiting !== null) needed(auth.parts.secondFactor, 'secondFactor')
   const response = await takeChallenge(request, counted, 'register', 'create')
   if (asksMailCode) await spendMailAttempt(auth, submission, user, mailCode)
   const isSilent = response.ceremony === 'create'
   if (isSilent) assertWithoutFactor(user)
-  const passkey = await needed(auth.factors.passkeys, 'passkeys')
+  const passkey = await needed(auth.parts.passkeys, 'passkeys').ceremonies
     .verifyRegistration(response, { challenge: response.challenge, name, isSilent })
   await addFactor(auth, submission, enrolling, {
     proof: { method: 'passkey', at: Date.now() },
@@ -131,7 +131,7 @@ export const registerPasskey = form({
  */
 export const signInByPasskey = form({
   path: '/local/passkeys/login',
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   operationId: 'authLocalPasskeyLogin',
   summary: 'Sign in with a passkey',
   user: 'anyone',
@@ -155,7 +155,7 @@ export const signInByPasskey = form({
 
 export const renamePasskey = form({
   path: '/local/passkeys/rename',
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   operationId: 'authLocalPasskeyRename',
   summary: 'Rename a passkey of the signed-in user',
   description: 'The last authentication must be less than ten minutes old.',
@@ -180,7 +180,7 @@ export const renamePasskey = form({
  */
 export const removePasskey = form({
   path: '/local/passkeys/remove',
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   operationId: 'authLocalPasskeyRemove',
   summary: 'Remove a passkey of the signed-in user',
   description: 'The last authentication must be less than ten minutes old, by a factor of the user. ' +
@@ -198,14 +198,14 @@ export const removePasskey = form({
   const { request, fields: { id, ...ofLost } } = submission
   const { isLost, mailCode } = lostPasskeysIn(ofLost)
   const { user, record, asksMailCode } = await requireRecentFactor(auth, request, isLost)
-  const { userId, factors: kinds = [] } = user
+  const { userId } = user
   if (asksMailCode && mailCode === undefined) {
     await sendMailCode(auth, submission, user)
     return ACCEPTED
   }
   if (asksMailCode) await spendMailAttempt(auth, submission, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
-  if (others.length === 0 && !kinds.includes('totp')) await assertNotRequired(auth, record)
+  if (others.length === 0 && !hasFactorThat(auth, user, 'isAlwaysDue')) await assertNotRequired(auth, record)
   await changeOwnFactors(auth, request, record, (factors, account) => {
     if (!passkeysIn(factors).some(factor => factor.id === id)) throw noPasskey()
     const left = withoutFactors(factors, factor => factor.id === id)
@@ -222,7 +222,7 @@ function leftOf (userId: string, passkeys: readonly Factor[]): FormAnswer {
 }
 
 export const passkeyScript: Act = {
-  when: hasPasskeys,
+  when: byPasskey.isOffered,
   mount ({ scope }) {
     scope.get('/local/passkeys/script.js', {
       schema: operation({
@@ -246,7 +246,7 @@ async function begun (
   auth: AuthContext, submission: FactorSubmission, ceremony: Ceremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['requestOptions']>> {
   const { request } = submission
-  const passkeys = needed(auth.factors.passkeys, 'passkeys')
+  const passkeys = needed(auth.parts.passkeys, 'passkeys').ceremonies
   if (ceremony === 'login') return passkeys.requestOptions()
   if (ceremony === 'factor') {
     const user = await provingUser(auth, request)

@@ -1,13 +1,5 @@
 import { type Content, type Html, type PageForm, type Texts, htmlForm, html } from '../../core/pages/elements.js'
 
-/** Paths for a page with passkeys. */
-export interface PasskeyPaths {
-  /** Where the script asks for the options of a ceremony. */
-  readonly options: string
-  /** That of the script. */
-  readonly script: string
-}
-
 /** A form that the script of passkeys shows, and sends with the field `response`. */
 export interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'look'> {
   /**

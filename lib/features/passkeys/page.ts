@@ -1,17 +1,22 @@
-import { createsPasskeys, needed } from '../../core/context.js'
-import { button } from '../../core/pages/elements.js'
-import { passkeyForm } from './form.js'
+import { needed } from '../../core/context.js'
+import { action, button, section, html } from '../../core/pages/elements.js'
+import { passkeyForm, passkeySignal, passkeyHints } from './form.js'
 import { pathOf } from '../../core/act.js'
 import { page, targetsOf } from '../../core/pages/page.js'
+import { textIn } from '../../core/pages/parts.js'
+import { mailCodeField } from '../second-factor/authenticator.js'
+import { isCodeMailed } from '../second-factor/enrolment.js'
+import { type FactorPages, factorNameField } from '../second-factor/factors-page.js'
+import { byPasskey } from './method.js'
 
 /**
  * The page between a sign-in by password and the page after it, on which the browser makes a
  * passkey by itself or goes on. After a failure it shows why, and does not try again.
  */
 export const createPasskeyPage = page({
-  path: '/pages/create-passkey', when: createsPasskeys
+  path: '/pages/create-passkey', when: ({ parts }) => parts.passkeys?.createsOnPages === true
 }, async (auth, { request, texts, next, failure }) => {
-  const { options, script } = needed(auth.passkeyPaths, 'passkeys')
+  const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
   const after = auth.redirects.afterSuccess(request, next)
   const hidden = { ...targetsOf(auth, 'pages/create-passkey', { next }), next: after }
   const create = { ceremony: 'create', options, action: pathOf(auth, 'local/passkeys/register'), hidden } as const
@@ -21,3 +26,43 @@ export const createPasskeyPage = page({
     content: [failure === null && passkeyForm(texts, create), button(after, texts.common.continue, 'primary')]
   }
 })
+
+/** What the pages of factors show of passkeys. */
+export const PASSKEY_PAGES: FactorPages = {
+  async enrol (auth, { request, texts }, { targets, asksMailCode }) {
+    const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
+    if (asksMailCode && !await isCodeMailed(request)) {
+      // The form that asks for the code begins a ceremony, which mails it, and leads back here.
+      const begin = { ...targets, next: targets.error_next, for: 'register' }
+      return { script, content: [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)] }
+    }
+    const register = pathOf(auth, 'local/passkeys/register')
+    const fields = asksMailCode && mailCodeField(texts)
+    const form = { ceremony: 'register', options, action: register, hidden: targets, fields } as const
+    return { script, content: passkeyForm(texts, form) }
+  },
+  item ({ texts }, { id, name }) {
+    const kind = texts.factors.passkey
+    return { name: name ?? id, kind, remove: 'local/passkeys/remove', rename: 'local/passkeys/rename' }
+  },
+  section ({ auth, texts, typed, own, saved, look, user }, { isOffered }) {
+    if (!isOffered) return null
+    const { factors } = texts
+    const { ceremonies, optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
+    const { rpId, userId, ...names } = ceremonies.userDetails(user)
+    const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === byPasskey.name ? id : [])
+    return {
+      script,
+      content: section(factors.addPasskey, html`<p>${factors.passkeysText}</p>
+${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentialIds })}${
+passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
+  ceremony: 'register',
+  options,
+  action: pathOf(auth, 'local/passkeys/register'),
+  hidden: saved,
+  look,
+  fields: factorNameField(texts, typed.response === undefined ? null : textIn(typed.name), true)
+})}`)
+    }
+  }
+}

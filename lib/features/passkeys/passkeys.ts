@@ -1,8 +1,12 @@
 import { brand } from '../../base/values.js'
 import { isText } from '../../claims.js'
+import { RELATED_ORIGINS, Site } from '../../core/site.js'
+import { withParameter } from '../../core/redirects.js'
+import type { PartSetup } from '../../core/feature.js'
 import { OptionsError } from '../../errors.js'
 import { type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional } from '../../option-checks.js'
 import { PasskeyCeremonies } from './ceremonies.js'
+import { PASSKEY_SCRIPT_VERSION } from './script.js'
 
 /** Options of {@link Passkeys}. */
 export interface PasskeysOptions {
@@ -29,6 +33,12 @@ export interface PasskeysOptions {
    * @see WebAuthn Level 3 section 5.1.3 (conditional mediation)
    */
   createOnSignIn?: boolean | undefined
+}
+
+declare module '../../core/context.js' {
+  interface Parts {
+    readonly passkeys: ReturnType<Passkeys['resolve']> | null
+  }
 }
 
 const OPTIONS = {
@@ -60,9 +70,7 @@ export class Passkeys {
   }
 
   /** @hidden for the plugin */
-  resolve (
-    { baseUrl, trustedOrigins }: { baseUrl: string | null, trustedOrigins: ReadonlySet<string> }
-  ): PasskeyCeremonies {
+  ceremonies ({ baseUrl, trustedOrigins }: Pick<Site, 'baseUrl' | 'trustedOrigins'>): PasskeyCeremonies {
     if (baseUrl === null) {
       throw new OptionsError('baseUrl is required with passkeys, because a passkey is for one domain; ' +
         'set it to the public URL of the application, such as https://app.example')
@@ -86,5 +94,27 @@ export class Passkeys {
         'its pages may sign users in')
     }
     return new PasskeyCeremonies({ name, rpId, origin, relatedOrigins, createOnSignIn })
+  }
+
+  /** @hidden for the plugin */
+  resolve ({ site, dataSecrets, hasPages, factorPage, pathOf, isAtRoot, assertAtRoot }: PartSetup) {
+    const ceremonies = this.ceremonies(site)
+    if (ceremonies.hasRelatedOrigins) assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS)
+    const managing = factorPage ?? (hasPages ? pathOf('pages/factors') : null)
+    return Object.freeze({
+      ceremonies,
+      /** Whether the sign-in page lets browsers make passkeys by themselves. */
+      createsOnPages: hasPages && ceremonies.relyingParty.createOnSignIn,
+      /** Where the script asks for the options of a ceremony. */
+      optionsPath: pathOf('local/passkeys/options'),
+      scriptPath: withParameter(pathOf('local/passkeys/script.js'), 'v', PASSKEY_SCRIPT_VERSION),
+      /** Where users add and remove passkeys, for password managers. */
+      managePage: isAtRoot ? managing : null,
+      pages: {
+        ...(hasPages && { secondFactor: pathOf('pages/factors') }),
+        // A sign-in that waits is sealed.
+        ...(dataSecrets !== null && { step: pathOf('local/second-factor') })
+      }
+    })
   }
 }

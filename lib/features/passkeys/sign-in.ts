@@ -4,18 +4,14 @@ import { type Factor, type User, isBlocked } from '../../accounts/account.js'
 import { changeOf } from '../../accounts/factors.js'
 import { audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type AuthContext, needed } from '../../core/context.js'
-import { current } from '../../core/current-user.js'
+import { type AuthContext, needed, type Proven, type Owner } from '../../core/context.js'
 import { AuthError, PASSKEY_REFUSED } from '../../errors.js'
 import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from './ceremonies.js'
 import { keyOf, takeEntry } from '../../session/lifecycle.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { DAY_MS } from '../../base/values.js'
 import { CHALLENGE, type EntryKey } from '../../session/store.js'
-import {
-  type FactorSubmission, type SecondFactorSignIn, attemptSignIn, continueSignIn, takePendingSecondFactor
-} from '../second-factor/sign-in.js'
-import { completeReauthentication } from '../../core/complete-sign-in.js'
+import type { FactorSubmission } from '../second-factor/sign-in.js'
 
 /** With `create` the browser makes a passkey by itself. */
 export type Ceremony = 'register' | 'create' | 'login' | 'factor'
@@ -30,32 +26,16 @@ export interface Challenge {
 /** A response whose challenge was taken. */
 type AnsweredChallenge = PasskeyResponse & { readonly challenge: string, readonly ceremony: Ceremony }
 
-/** Finishes a sign-in that waits, by a passkey of its user; `field` is the client's response. */
-export async function finishByPasskey (
-  auth: AuthContext, submission: FactorSubmission, field: unknown
-): Promise<SecondFactorSignIn> {
+/** Authenticates a user by a passkey of theirs; `field` is the client's response. */
+export async function verifyResponse (
+  auth: AuthContext, submission: FactorSubmission, field: unknown, owner: Owner
+): Promise<Proven> {
   const { request } = submission
   const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
-  const waiting = await attemptSignIn(auth, request)
-  if (waiting === null) throw new AuthError('invalid_state')
-  const { userId } = waiting
+  const { userId, generation } = await owner()
   const user = await auth.accounts.findUser({ userId })
-  if (user?.generation !== waiting.generation) throw new AuthError('invalid_state')
-  const used = await usePasskey(auth, submission, user, response)
-  const taken = await takePendingSecondFactor(auth, request, userId)
-  const principal = await continueSignIn(auth, submission, taken, used)
-  return { principal, user: used.user, recoveryCodesLeft: null }
-}
-
-export async function reauthenticateByPasskey (
-  auth: AuthContext, submission: FactorSubmission, field: unknown
-): Promise<void> {
-  const { request } = submission
-  const counted = await countedResponse(auth, request, field)
-  const { user, record } = await current(auth, request)
-  const response = await takeChallenge(request, counted, 'factor')
-  await usePasskey(auth, submission, user, response)
-  await completeReauthentication(request, record, 'passkey')
+  if (user?.generation !== generation) throw new AuthError('invalid_state')
+  return { ...await usePasskey(auth, submission, user, response), codesLeft: null }
 }
 
 /** Reads a response, and counts it before it is checked; null, uncounted, for another form. */
@@ -108,7 +88,8 @@ export async function usePasskey (
   const isGone = factor === null && isOfUser && response.ceremony === 'login'
   const unknown = isGone ? new UnknownPasskey(response.id) : null
   const { challenge } = response
-  const used = await needed(auth.factors.passkeys, 'passkeys').verifyAssertion(response, { challenge, factor, userId })
+  const { ceremonies } = needed(auth.parts.passkeys, 'passkeys')
+  const used = await ceremonies.verifyAssertion(response, { challenge, factor, userId })
     .catch((error: unknown) => {
       if (unknown !== null) return null
       if (user !== null && Object(error).cause instanceof CounterRegression) {

@@ -3,12 +3,10 @@ import { type Credential, type User, isBlocked } from '../../accounts/account.js
 import { audit, noteSubject } from '../../audit.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
 import { type Act, pathOf } from '../../core/act.js'
-import { type AuthenticatedUser, reauthenticateByPassword } from '../../core/complete-sign-in.js'
-import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
+import { reauthenticateBy } from '../../core/complete-sign-in.js'
+import { type AuthContext, hasMails, hasPasswords } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
-import {
-  ACCEPTED, type Submission, type FormAnswer, type HashingSubmission, form, signedInAs
-} from '../../core/form.js'
+import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { sendVerification } from '../../core/mail-links.js'
 import { type PasswordSubmission, assertText, recentByPassword, verifyPassword } from '../../core/recent.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
@@ -20,6 +18,10 @@ import type { Passwords } from '../../local-identity-provider.js'
 import type { Principal } from '../../session/record.js'
 import { SENT_MS } from '../../session/seen-sessions.js'
 import { NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword } from './forms.js'
+import type { Findings } from '../../core/findings.js'
+import type { HashingSubmission, Submission } from '../../core/submission.js'
+import { verifyOwn } from './method.js'
+import { hasFactors } from '../../core/methods.js'
 
 /** The form that creates a user at once. */
 const route = {
@@ -79,7 +81,7 @@ const registerUnconfirmed = form({
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
   auth: AuthContext, submission: PasswordSubmission & { readonly fields: Registration }
-): Promise<AuthenticatedUser & { isKnown: boolean }> {
+): Promise<Findings & { isKnown: boolean }> {
   try {
     return { ...await createAccount(auth, submission.passwords, submission.fields), isKnown: false }
   } catch (error) {
@@ -96,7 +98,7 @@ async function createOrFind (
  */
 export async function registeredJustNow (
   auth: AuthContext, { request, passwords }: PasswordSubmission, { email: typed, password, remember }: Registration
-): Promise<AuthenticatedUser | null> {
+): Promise<Findings | null> {
   const email = checkedEmail(typed)
   const found = await auth.accounts.findCredential(email)
   if (found === null || found.user.createdAt.getTime() < Date.now() - SENT_MS) return null
@@ -129,7 +131,7 @@ export async function createAccount (
   { userId = randomUUID(), isConfirmed = false, before }: {
     userId?: string, isConfirmed?: boolean, before?: () => Promise<void>
   } = {}
-): Promise<AuthenticatedUser> {
+): Promise<Findings> {
   assertText(fields.password)
   const saysVerified = isChecked(fields.email_verified)
   const claims = initialClaims(auth, { role: filledIn(fields.role), saysVerified })
@@ -229,7 +231,8 @@ function signedInWith (
   { user, principal }: { user: User, principal: Principal }
 ): FormAnswer {
   const answer = signedInAs(principal)
-  if (!isChecked(createPasskey) || !createsPasskeys(auth) || user.factors !== undefined) return answer
+  const isOffered = auth.parts.passkeys?.createsOnPages === true && user.factors === undefined
+  if (!isChecked(createPasskey) || !isOffered) return answer
   const query = { next: auth.redirects.afterSuccess(request, next) }
   return { ...answer, page: pathOf(auth, 'pages/create-passkey'), query }
 }
@@ -247,7 +250,8 @@ export const reauthenticate = form({
   hashes: true,
   limits: ['reauthenticate'],
   isSignInAttempt: true
-}, async (auth, submission) => reauthenticateByPassword(auth, submission, submission.fields.password))
+}, async (auth, submission) => reauthenticateBy(auth, submission.request, async owner =>
+  verifyOwn(auth, submission, submission.fields.password, owner)))
 
 export const changePassword = form({
   path: '/local/change-password',

@@ -7,11 +7,12 @@ import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
 import { checkboxField, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
-import { ACCEPTED, type Submission, type FormAnswer, form, signedInAs } from '../../core/form.js'
+import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../../core/schema.js'
 import { textIn } from '../../core/pages/parts.js'
 import { createAccount, registeredJustNow } from './acts.js'
+import type { Submission } from '../../core/submission.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000

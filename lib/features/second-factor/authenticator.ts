@@ -6,26 +6,29 @@ import { withoutFactors } from '../../accounts/factors.js'
 import { audit } from '../../audit.js'
 import { nextAuthenticationStep, pathOf } from '../../core/act.js'
 import { newRecoveryCodes, recoveryHash } from '../../core/codes.js'
-import { type AuthContext, hasSecondFactor, needed, sealerOf } from '../../core/context.js'
+import { type Asking, type AuthContext, needed, sealerOf } from '../../core/context.js'
 import { current } from '../../core/current-user.js'
-import { type Submission, type FormAnswer, form } from '../../core/form.js'
+import { type FormAnswer, form } from '../../core/form.js'
 import {
-  type Content, Html, type Texts, action, button, checkboxField, codeField, htmlForm, html, sentence, ways
+  type Content, Html, type Texts, action, button, checkboxField, codeField, html, htmlForm, sentence, ways
 } from '../../core/pages/elements.js'
-import type { Page } from '../../core/pages/layout.js'
-import { type Targets, type View, page, redirected, targetsOf } from '../../core/pages/page.js'
+import type { Page, View } from '../../core/pages/layout.js'
+import { type Targets, page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withQuery } from '../../core/redirects.js'
 import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../../core/schema.js'
 import { AuthError, WRONG_SET_UP_CODE } from '../../errors.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../../session/lifecycle.js'
 import { ENROLMENT } from '../../session/store.js'
-import { passkeyForm, passkeyHints } from '../passkeys/form.js'
 import {
   type EnrollingUser, MAX_ATTEMPTS, addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser,
-  isCodeMailed, requireRecentFactor, sendMailCode
+  requireRecentFactor, sendMailCode
 } from './enrolment.js'
 import { countAttempt, openSecret, readCode, stepOf } from './sign-in.js'
 import { newTotpSecret, qrSvg, totpUri } from './totp.js'
+import { hasFactorThat, scriptOf } from '../../core/methods.js'
+import type { Submission } from '../../core/submission.js'
+import type { FactorPages } from './factors-page.js'
+import { byApp } from './methods.js'
 
 /** An authenticator app before its first code. The secret is sealed for the id of the factor. */
 interface PendingTotp {
@@ -47,7 +50,7 @@ const recoveryCodes = objectOf('The recovery codes: no other answer contains the
 
 export const beginTotp = form({
   path: '/local/totp/enroll',
-  when: hasSecondFactor,
+  when: byApp.isOffered,
   summary: 'Begin to set up an authenticator app',
   description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
     'one. Nothing changes until a code confirms it.',
@@ -75,7 +78,7 @@ export const beginTotp = form({
  */
 export const confirmTotp = form({
   path: '/local/totp/confirm',
-  when: hasSecondFactor,
+  when: byApp.isOffered,
   summary: 'Confirm an authenticator app by its first code',
   description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
   user: 'signed-in-or-not',
@@ -115,7 +118,7 @@ export const confirmTotp = form({
   await addFactor(auth, submission, enrolling, {
     proof: { method: 'totp', at: Date.now() },
     endsSessions: true,
-    change: factors => [...factors.filter(({ kind }) => kind === 'passkey'), totp, recoveryFactor(codes)]
+    change: factors => [...withRecoveryCodes(factors, codes).filter(({ kind }) => kind !== byApp.name), totp]
   })
   return shown(auth, submission, codes)
 })
@@ -123,7 +126,7 @@ export const confirmTotp = form({
 /** Removes the authenticator app of the signed-in user; the recovery codes with the last factor. */
 export const removeTotp = form({
   path: '/local/totp/remove',
-  when: hasSecondFactor,
+  when: byApp.isOffered,
   summary: 'Remove the authenticator app of the signed-in user',
   description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',
@@ -132,18 +135,18 @@ export const removeTotp = form({
 }, async (auth, { request, outbox }) => {
   const { user, record } = await requireRecentFactor(auth, request)
   const { factors: kinds = [] } = user
-  if (!kinds.includes('totp')) {
+  if (!kinds.some(kind => kind === byApp.name)) {
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
-  if (!kinds.includes('passkey')) await assertNotRequired(auth, record)
-  await changeOwnFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === 'totp'))
+  if (!hasFactorThat(auth, user, 'signsIn')) await assertNotRequired(auth, record)
+  await changeOwnFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === byApp.name))
   audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
   outbox.notice('factor-removed', user)
 })
 
 export const renewRecoveryCodes = form({
   path: '/local/recovery-codes',
-  when: hasSecondFactor,
+  when: byApp.isOffered,
   summary: 'Replace the recovery codes of the signed-in user',
   description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',
@@ -173,7 +176,7 @@ async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: 
 
 /** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
 async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
-  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const { issuer } = needed(auth.parts.secondFactor, 'secondFactor')
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
 }
@@ -185,7 +188,7 @@ function shown (
 ): FormAnswer {
   const layout = needed(auth.layout, 'pages')
   const { common, factors } = layout.textsFor(request)
-  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const { issuer } = needed(auth.parts.secondFactor, 'secondFactor')
   // In the page itself: no other answer contains them.
   const file = encodeURIComponent(`${issuer}: ${factors.recoveryTitle}\n\n${recoveryCodes.join('\n')}\n`)
   return {
@@ -219,7 +222,7 @@ function recoveryFactor (codes: readonly string[]): Factor {
   return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
 }
 
-interface SetUp {
+export interface SetUp {
   readonly targets: Targets
   /** Whether the user has to enter a code that is sent by e-mail, too. */
   readonly asksMailCode: boolean
@@ -227,7 +230,7 @@ interface SetUp {
   readonly back: string | null
 }
 
-export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
+export const totpPage = page({ path: '/local/totp', when: byApp.isOffered }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
   const pending = await pendingTotp(auth, request, isLost).catch(async (error: unknown) => {
@@ -242,7 +245,7 @@ export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, asy
   const setUp = setUpOf(auth, view, enrolling)
   if (app === null) return enrolPage(auth, view, setUp)
   const { uri, secret, svg } = app
-  const { issuer } = needed(auth.factors.secondFactor, 'secondFactor')
+  const { issuer } = needed(auth.parts.secondFactor, 'secondFactor')
   const { factors, confirm } = texts
   const key = secret.replace(/.{4}(?!$)/g, '$& ')
   return setUpPage(auth, texts, setUp, [
@@ -260,32 +263,25 @@ export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, asy
   ])
 })
 
-/** The page on which a user begins to set up an authenticator app, or adds a passkey. */
-export async function enrolPage (auth: AuthContext, { request, texts }: View, setUp: SetUp): Promise<Page> {
-  const { passkeyPaths } = auth
-  const isMailed = passkeyPaths !== null && await isCodeMailed(request)
-  const { script, options } = passkeyPaths ?? { script: null, options: null }
-  const page = setUpPage(auth, texts, setUp, ways(
-    texts.signIn.or,
-    hasSecondFactor(auth) && action(pathOf(auth, 'local/totp/enroll'), setUp.targets, texts.factors.setUp),
-    options && passkeyPart(auth, texts, { ...setUp, options, isMailed })
-  ))
-  return { script, ...page }
+/** The page on which a user begins to set up a factor. */
+export async function enrolPage (auth: AuthContext, view: View, setUp: SetUp): Promise<Page> {
+  const parts: Asking[] = []
+  for (const { factor } of auth.offered) {
+    const { enrol } = await factor?.pages?.() ?? {}
+    if (enrol !== undefined) parts.push(await enrol(auth, view, setUp))
+  }
+  const content = ways(view.texts.signIn.or, ...parts.map(({ content }) => content))
+  return { script: scriptOf(parts), ...setUpPage(auth, view.texts, setUp, content) }
 }
 
-function passkeyPart (
-  auth: AuthContext,
-  texts: Texts,
-  { targets, asksMailCode, options, isMailed }: SetUp & { options: string, isMailed: boolean }
-): Content {
-  if (asksMailCode && !isMailed) {
-    // The form that asks for the code begins a ceremony, which mails it, and leads back here.
-    const begin = { ...targets, next: targets.error_next, for: 'register' }
-    return [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)]
-  }
-  const register = pathOf(auth, 'local/passkeys/register')
-  const fields = asksMailCode && mailCodeField(texts)
-  return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
+/** What the pages of factors show of authenticator apps. */
+export const APP_PAGES: FactorPages = {
+  enrol: async (auth, { texts }, { targets }) => ({
+    content: action(pathOf(auth, 'local/totp/enroll'), targets, texts.factors.setUp)
+  }),
+  item: ({ texts }) => ({ name: texts.factors.app, kind: null, remove: 'local/totp/remove', rename: null }),
+  setUp: ({ auth, texts, own, saved, look }) => own.every(({ kind }) => kind !== byApp.name) &&
+    action(pathOf(auth, 'local/totp/enroll'), saved, texts.factors.setUp, { look })
 }
 
 export function setUpOf (
@@ -318,6 +314,6 @@ export function leaveForm (
   return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
 
-function mailCodeField ({ factors }: Texts): Html {
+export function mailCodeField ({ factors }: Texts): Html {
   return codeField('mailCode', factors.mailCode, 'numeric', factors.mailText)
 }

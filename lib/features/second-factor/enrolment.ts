@@ -5,7 +5,7 @@ import type { FactorChange } from '../../accounts/factors.js'
 import type { Proof } from '../../authentication.js'
 import { announceRevoke } from '../../audit.js'
 import { type AuthContext, sealerOf } from '../../core/context.js'
-import { type CurrentUser, assertCanAsk, canMailCode, current, isFactorRequiredOf } from '../../core/current-user.js'
+import { type CurrentUser, current } from '../../core/current-user.js'
 import { RECENT_SECONDS, assertFactorRecent, isRecent, missingAuthentication } from '../../core/recent.js'
 import { AuthError } from '../../errors.js'
 import { newMailCode, normalCode } from '../../core/codes.js'
@@ -14,10 +14,10 @@ import { attemptEntry, findEntry, putEntry, renewSession, takeEntry, updateRecor
 import { type SessionRecord, principalOf, withProof } from '../../session/record.js'
 import {
   type FactorAddition, type FactorSubmission, type PendingSecondFactor, continueSignIn, noteAddition,
-  pendingSecondFactor,
-  takePendingSecondFactor
+  pendingSecondFactor, takePendingSecondFactor
 } from './sign-in.js'
 import { MAIL_CODE } from '../../session/store.js'
+import { assertCanAsk, isFactorRequiredOf } from '../../core/methods.js'
 
 interface FactorOwner {
   readonly user: User
@@ -57,10 +57,11 @@ export async function maySendMailCode (
   auth: AuthContext, { user, record: { principal, methods } }: Pick<CurrentUser, 'user' | 'record'>
 ): Promise<boolean> {
   const { factors: kinds = [] } = user
+  const replaceable = auth.methods.filter(({ factor }) => factor?.isReplaceable === true)
   const isFirst = ({ method, at }: Proof): boolean =>
     ['password', 'provider'].includes(method) && isRecent(at, RECENT_SECONDS)
-  return canMailCode(auth, user) && auth.factors.sealer !== null &&
-    kinds.length > 0 && kinds.every(kind => kind === 'passkey') && methods.some(isFirst) &&
+  return canMailCode(auth, user) && auth.sealer !== null &&
+    kinds.length > 0 && kinds.every(kind => replaceable.some(({ name }) => name === kind)) && methods.some(isFirst) &&
     !await isFactorRequiredOf(auth, principal)
 }
 
@@ -135,6 +136,11 @@ export async function changeOwnFactors (
 export async function assertNotRequired (auth: AuthContext, { principal }: SessionRecord): Promise<void> {
   if (!await isFactorRequiredOf(auth, principal)) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
+}
+
+/** Whether a code can be mailed to a user: to an address that they have confirmed. */
+function canMailCode ({ mailer }: AuthContext, { email, emailVerified }: User): boolean {
+  return mailer !== null && email !== null && emailVerified
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */

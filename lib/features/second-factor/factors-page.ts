@@ -1,20 +1,53 @@
-import { type AuthContext, hasFactors, hasSecondFactor } from '../../core/context.js'
-import { type UserFactor, currentUser, listFactors } from '../../core/current-user.js'
-import { missingAuthentication } from '../../core/recent.js'
-import type { PasskeyCeremonies } from '../passkeys/ceremonies.js'
-import { withQuery } from '../../core/redirects.js'
-import {
-  type Content, type Html, type Texts, action, button, dateIn, field, filled, htmlForm, html, row, section, verbatim
-} from '../../core/pages/elements.js'
-import { type PasskeyPaths, passkeyForm, passkeySignal } from '../passkeys/form.js'
 import { pathOf } from '../../core/act.js'
-import { type Targets, type View, page, redirected } from '../../core/pages/page.js'
+import type { User } from '../../accounts/account.js'
+import type { Asking, AuthContext } from '../../core/context.js'
+import { byRecoveryCode } from './methods.js'
 import { maySendMailCode } from './enrolment.js'
+import { type SetUp, enrolPage } from './authenticator.js'
+import { type UserFactor, listFactors } from '../app-auth/users.js'
+import type { Texts } from '../../pages.js'
+import { withQuery } from '../../core/redirects.js'
+import { missingAuthentication } from '../../core/recent.js'
 import { pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
-import { enrolPage } from './authenticator.js'
+import { type Targets, page, redirected } from '../../core/pages/page.js'
+import {
+  type Content, type Html, action, button, dateIn, field, filled, html, htmlForm, row, section, verbatim
+} from '../../core/pages/elements.js'
+import { hasFactors, scriptOf } from '../../core/methods.js'
+import { currentUser } from '../../core/current-user.js'
+import type { View } from '../../core/pages/layout.js'
 
-interface FactorsView extends Pick<View, 'texts' | 'typed'> {
+declare module '../../core/context.js' {
+  interface FactorTraits {
+    /** What the pages of factors show of it. */
+    readonly pages?: () => Promise<FactorPages>
+  }
+}
+
+/** What the pages of factors show of a method. */
+export interface FactorPages {
+  /** Asks the user to set the factor up. */
+  readonly enrol?: (auth: AuthContext, view: View, setUp: SetUp) => Promise<Asking>
+  /** How one is listed; absent for one that is not. */
+  readonly item?: (view: FactorsView, factor: UserFactor) => FactorItem
+  /** The button below the list. */
+  readonly setUp?: (view: FactorsView) => Content
+  /** A section below; null for none. */
+  readonly section?: (view: FactorsView, how: { isOffered: boolean }) => Asking | null
+}
+
+interface FactorItem {
+  readonly name: string
+  /** What it is, where the name does not say it. */
+  readonly kind: string | null
+  /** The paths below the prefix by which it is removed and, if the user names it, renamed. */
+  readonly remove: string
+  readonly rename: string | null
+}
+
+export interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext
+  readonly user: User
   readonly own: readonly UserFactor[]
   readonly saved: Targets
   /** How the button looks that sets up the first factor. */
@@ -27,6 +60,7 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
   const here = pathOfPage(auth, 'factors', next)
   const present = await currentUser(auth, request)
   if (present === null) return redirected(reply, signInPath(auth, request, here))
+  const { user } = present
   const ofLost = withQuery(pathOf(auth, 'pages/factors'), { next, lost: 'true' })
   const missing = missingAuthentication(auth, present)
   const mayLose = missing !== null && await maySendMailCode(auth, present)
@@ -34,99 +68,98 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
     const targets = { next: here, error_next: ofLost, lost: 'true' }
     return enrolPage(auth, view, { targets, asksMailCode: true, back: here })
   }
-  const own = await listFactors(auth.accounts, present.user.userId)
-  const { passkeyPaths, factors: { passkeys }, redirects: { application: { account } } } = auth
+  const own = await listFactors(auth.accounts, user.userId)
+  const { account } = auth.redirects.application
   const again = missing && auth.redirects.forStep(request, 'reauthenticate', here, missing.length > 0)
   const saved = { next: next ?? here, error_next: here, done: 'saved' }
-  const look = own.length === 0 && again === null ? 'primary' : 'quiet'
-  const shown = { auth, texts, typed, own, saved, look } as const
+  const shown: FactorsView = {
+    auth, texts, typed, user, own, saved, look: own.length === 0 && again === null ? 'primary' : 'quiet'
+  }
+  const parts = await partsOf(auth)
+  // On a page with an app to set up, that is the first button.
+  const below = parts.some(({ isOffered, setUp }) => isOffered && setUp !== undefined) ? 'quiet' : shown.look
+  const sections = parts.flatMap(({ isOffered, section }) =>
+    section?.({ ...shown, look: below }, { isOffered }) ?? [])
   return {
     title: factors.title,
     isWide: true,
-    script: passkeyPaths && passkeyPaths.script,
+    script: scriptOf(sections),
     content: [
       again && [html`<p>${factors.confirmText}</p>`, button(again, confirm.title, 'primary')],
       mayLose && html`<p><a href="${ofLost}">${factors.lost}</a></p>`,
-      listSection(shown),
-      passkeys && passkeyPaths && passkeySection(shown, passkeyPaths, passkeys.userDetails(present.user)),
-      codesRow(shown),
+      listSection(shown, parts),
+      sections.map(({ content }) => content),
       account && html`<section>${button(account, common.back)}</section>`
     ]
   }
 })
 
-function listSection (view: FactorsView): Content {
-  const { auth, texts: { factors }, own, saved, look } = view
-  const listed = own.filter(({ kind }) => kind !== 'recovery')
-  const canSetUp = hasSecondFactor(auth) && own.every(({ kind }) => kind !== 'totp')
-  return (listed.length > 0 || canSetUp) && section(factors.list, [
-    listed.length > 0 && html`<ul>${listed.map(factor => item(view, factor))}</ul>`,
-    canSetUp && action(pathOf(auth, 'local/totp/enroll'), saved, factors.setUp, { look })
+/** What each method shows, whether or not this process offers it. */
+async function partsOf (auth: AuthContext) {
+  return Promise.all(auth.methods.map(async ({ name, isOffered, factor }) =>
+    ({ ...await factor?.pages?.(), name, isOffered: isOffered(auth) })))
+}
+
+type Parts = Awaited<ReturnType<typeof partsOf>>
+
+function listSection (view: FactorsView, parts: Parts): Content {
+  const items = view.own.flatMap(factor => {
+    const { item, isOffered = false } = parts.find(({ name }) => name === factor.kind) ?? {}
+    return item === undefined ? [] : listed(view, factor, { ...item(view, factor), isOffered })
+  })
+  const setUps = parts.flatMap(({ isOffered, setUp }) => (isOffered && setUp?.(view)) || [])
+  return (items.length > 0 || setUps.length > 0) && section(view.texts.factors.list, [
+    items.length > 0 && html`<ul>${items}</ul>`, setUps
   ])
 }
 
-function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): Html {
-  const { id, kind, name, createdAt, lastUsedAt } = factor
+function listed (
+  { auth, texts, typed, saved }: FactorsView,
+  { id, createdAt, lastUsedAt }: UserFactor,
+  { name, kind, remove, rename, isOffered }: FactorItem & { isOffered: boolean }
+): Html {
   const { language, account, factors } = texts
-  const isPasskey = kind === 'passkey'
-  const shown = isPasskey ? name ?? id : factors.app
-  const label = filled(account.removeMethod, { provider: shown })
+  const label = filled(account.removeMethod, { provider: name })
   const facts = [
-    isPasskey && factors.passkey,
+    kind,
     filled(factors.added, { date: dateIn(language, createdAt) }),
     lastUsedAt && filled(account.lastUsed, { date: dateIn(language, lastUsedAt) })
   ]
-  const remove = pathOf(auth, isPasskey ? 'local/passkeys/remove' : 'local/totp/remove')
-  const hidden = isPasskey ? { ...saved, id } : saved
+  const hidden = rename === null ? saved : { ...saved, id }
   const renamed = typed.id === id ? textIn(typed.name) : null
-  const title = html`${isPasskey ? verbatim(shown) : shown} <small>${facts.filter(Boolean).join(' · ')}</small>`
-  return html`<li><span>${title}</span>${isPasskey &&
-    html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${shown}">${
+  const title = html`${rename === null ? name : verbatim(name)} <small>${facts.filter(Boolean).join(' · ')}</small>`
+  return html`<li><span>${title}</span>${isOffered && rename !== null &&
+    html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${name}">${
       factors.rename}</summary>${htmlForm({
-      action: pathOf(auth, 'local/passkeys/rename'),
+      action: pathOf(auth, rename),
       hidden,
-      fields: passkeyNameField(texts, renamed ?? shown),
+      fields: factorNameField(texts, renamed ?? name),
       submit: account.nameSubmit
-    })}</details>`}${(isPasskey || hasSecondFactor(auth)) &&
-    action(remove, hidden, account.remove, { label, look: 'danger' })}</li>`
+    })}</details>`}${isOffered && action(pathOf(auth, remove), hidden, account.remove, { label, look: 'danger' })}</li>`
 }
 
-function passkeySection (
-  { auth, texts, typed, own, saved, look }: FactorsView,
-  { options }: PasskeyPaths,
-  { rpId, userId, ...names }: ReturnType<PasskeyCeremonies['userDetails']>
-): Html {
-  const { factors } = texts
-  const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === 'passkey' ? id : [])
-  return section(factors.addPasskey, html`<p>${factors.passkeysText}</p>
-${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentialIds })}${
-passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
-  ceremony: 'register',
-  options,
-  action: pathOf(auth, 'local/passkeys/register'),
-  hidden: saved,
-  // On a page with an app to set up, that is the first button.
-  look: hasSecondFactor(auth) ? 'quiet' : look,
-  fields: passkeyNameField(texts, typed.response === undefined ? null : textIn(typed.name), true)
-})}`)
-}
-
-function passkeyNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {
+export function factorNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {
   const attributes = html` maxlength="64"`
   return field({
     name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off', value, isOptional, attributes
   })
 }
 
-function codesRow ({ auth, texts: { factors }, own, saved }: FactorsView): Content {
-  const codes = own.find(({ kind }) => kind === 'recovery')
-  return codes && row({
-    title: factors.recoveryTitle,
-    state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
-    change: factors.newCodes,
-    content: hasSecondFactor(auth) && [
-      html`<p>${factors.newCodesText}</p>`,
-      action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
-    ]
-  })
+export const RECOVERY_PAGES: FactorPages = {
+  section ({ auth, texts: { factors }, own, saved }, { isOffered }) {
+    const codes = own.find(({ kind }) => kind === byRecoveryCode.name)
+    return codes === undefined
+      ? null
+      : {
+          content: row({
+            title: factors.recoveryTitle,
+            state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
+            change: factors.newCodes,
+            content: isOffered && [
+              html`<p>${factors.newCodesText}</p>`,
+              action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
+            ]
+          })
+        }
+  }
 }

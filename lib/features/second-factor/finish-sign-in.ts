@@ -1,27 +1,26 @@
 /** How users authenticate by their factors. It is loaded only with an option of factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../../accounts/account.js'
-import { pathOf } from '../../core/act.js'
-import { reauthenticateByPassword } from '../../core/complete-sign-in.js'
-import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../../core/context.js'
-import { current, factorsOfUser, hashesIn } from '../../core/current-user.js'
-import { type Submission, type FormAnswer, form } from '../../core/form.js'
-import {
-  checkboxField, codeField, filled, htmlForm, html, timeIn, ways
-} from '../../core/pages/elements.js'
+import { reauthenticateBy } from '../../core/complete-sign-in.js'
+import type { AuthContext, ProofFields } from '../../core/context.js'
+import { current } from '../../core/current-user.js'
+import { type FormAnswer, form } from '../../core/form.js'
+import { checkboxField, filled, timeIn, ways } from '../../core/pages/elements.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withError } from '../../core/redirects.js'
-import { checkbox, factorCode, filledIn, isChecked, passkeyResponse, signedIn } from '../../core/schema.js'
-import { AuthError, invalidRequest } from '../../errors.js'
+import { checkbox, factorCode, isChecked, passkeyResponse, signedIn } from '../../core/schema.js'
+import { AuthError } from '../../errors.js'
 import { cookiesNamed } from '../../session/cookies.js'
-import { principalOf } from '../../session/record.js'
+import { type Principal, principalOf } from '../../session/record.js'
 import { expireDuplicates } from '../../session/several-cookies.js'
-import { passkeyForm } from '../passkeys/form.js'
-import { finishByPasskey, reauthenticateByPasskey } from '../passkeys/sign-in.js'
-import { password, refusePasswordWhenBusy } from '../password/forms.js'
+import { password } from '../password/forms.js'
 import { enrolPage, leaveForm, setUpOf } from './authenticator.js'
 import { enrollingUser } from './enrolment.js'
-import { type SecondFactorSignIn, finishByCode, pendingSecondFactor, reauthenticateByCode } from './sign-in.js'
+import { attemptSignIn, continueSignIn, pendingSecondFactor, takePendingSecondFactor } from './sign-in.js'
+import { askBy, factorsOfUser, verifyBy } from '../../core/methods.js'
+import type { Submission } from '../../core/submission.js'
+import { byRecoveryCode } from './methods.js'
+import { hashesIn } from '../../core/codes.js'
 
 /** With so many recovery codes left, browsers are told how many. */
 const FEW_CODES = 2
@@ -37,7 +36,7 @@ const withCodesLeft = {
 export const finishSignIn = form({
   path: '/local/second-factor',
   // A sign-in that waits is sealed.
-  when: ({ factors: { sealer } }) => sealer !== null,
+  when: ({ sealer }) => sealer !== null,
   summary: 'Finish a sign-in by a second factor',
   description: 'The sign-in waits in this session for ten minutes, and takes five codes.',
   user: 'anyone',
@@ -51,16 +50,16 @@ export const finishSignIn = form({
   isSignInAttempt: true,
   async again (auth, submission) {
     const { user, record: { principal, methods } } = await current(auth, submission.request)
-    const isRecovery = methods.some(({ method }) => method === 'recovery')
+    const isRecovery = methods.some(({ method }) => method === byRecoveryCode.name)
     const hashes = isRecovery ? (await auth.accounts.factors(user.userId)).flatMap(({ data }) => hashesIn(data)) : null
-    return signedInBy(auth, submission, { principal, user, recoveryCodesLeft: hashes && hashes.length })
+    return signedInBy(auth, submission, { principal, user, codesLeft: hashes && hashes.length })
   }
 }, async (auth, submission) => signedInBy(auth, submission, await finish(auth, submission)))
 
 async function signedInBy (
   auth: AuthContext,
   { request, reply, fields: { trust } }: Submission<{ trust?: unknown }>,
-  { principal, user, recoveryCodesLeft: left }: SecondFactorSignIn
+  { principal, user, codesLeft: left }: SecondFactorSignIn
 ): Promise<FormAnswer> {
   if (isChecked(trust)) await trustBrowser(auth, request, reply, user)
   return {
@@ -80,38 +79,43 @@ export const reauthenticateByFactor = form({
   refuses: ['invalid_state', 'invalid', 'invalid_code'],
   hashes: 'itself',
   isSignInAttempt: true
-}, async (auth, submission) => {
-  const { request, fields: { response } } = submission
-  const [code, password] = [filledIn(submission.fields.code), filledIn(submission.fields.password)]
-  if (code !== undefined && hasSecondFactor(auth)) {
-    await auth.limits.factor(request)
-    await reauthenticateByCode(auth, submission, code)
-  } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
-    await reauthenticateByPasskey(auth, submission, response)
-  } else if (password !== undefined && hasPasswords(auth)) {
-    refusePasswordWhenBusy(request)
-    await auth.limits.reauthenticate(request)
-    await reauthenticateByPassword(auth, submission, password)
-  } else throw invalidRequest('The form has nothing to authenticate the user by.')
-})
+}, async (auth, submission) => reauthenticateBy(auth, submission.request, async owner =>
+  verifyBy(auth, auth.offered, submission, owner)))
 
+interface SecondFactorSignIn {
+  readonly principal: Principal
+  readonly user: User
+  readonly codesLeft: number | null
+}
+
+/**
+ * Finishes a sign-in that waits. What has proven the user is spent, also when another request has
+ * finished the sign-in meanwhile.
+ *
+ * @throws AuthError `invalid_state` when no sign-in waits in this session, and after five attempts
+ */
 async function finish (
-  auth: AuthContext, submission: Submission<{ code?: string, response?: unknown }>
+  auth: AuthContext, submission: Submission<ProofFields & { next?: string }>
 ): Promise<SecondFactorSignIn> {
-  const { request, fields: { code, response } } = submission
-  if (code !== undefined && hasSecondFactor(auth)) {
-    await auth.limits.factor(request)
-    return finishByCode(auth, submission, code)
-  }
-  if (response === undefined || !hasPasskeys(auth)) throw new AuthError('invalid_request')
-  return finishByPasskey(auth, submission, response)
+  const { request, fields } = submission
+  if (fields.code === '') throw new AuthError('invalid_code')
+  const factors = auth.offered.filter(({ factor }) => factor !== undefined)
+  const { user, proof, codesLeft } = await verifyBy(auth, factors, submission, async () => {
+    const waiting = await attemptSignIn(auth, request)
+    if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
+    return waiting
+  })
+  if (user === null) throw new AuthError('invalid_state')
+  const taken = await takePendingSecondFactor(auth, request, user.userId)
+  const principal = await continueSignIn(auth, submission, taken, { user, proof })
+  return { principal, user, codesLeft }
 }
 
 /** Sets the cookie by which the browser is not asked again, beside that of the session. */
 async function trustBrowser (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply, user: User
 ): Promise<void> {
-  const trustedBrowsers = auth.factors.secondFactor?.trustedBrowsers
+  const trustedBrowsers = auth.parts.secondFactor?.trustedBrowsers
   if (trustedBrowsers == null) return
   const { cookieName } = trustedBrowsers
   const { value, maxAge, replacesSeveral } = await trustedBrowsers.trust(cookiesNamed(request, cookieName), user)
@@ -137,27 +141,18 @@ export const secondFactorPage = page({ path: '/local/second-factor', when: finis
     return enrolPage(auth, view, setUpOf(auth, view, await enrollingUser(auth, request, false)))
   }
   const kinds = await factorsOfUser(auth, userId)
-  const hasCode = kinds.some(kind => kind !== 'passkey')
-  const passkey = kinds.includes('passkey') ? auth.passkeyPaths : null
-  const trustedDays = auth.factors.secondFactor?.trustedBrowsers?.days
-  const { language, signIn, factors, confirm } = texts
-  const trust = trustedDays !== undefined &&
-    checkboxField(
-      'trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
-  const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
-  const fields = [codeField('code', factors.code, 'text'), trust]
+  const trustedDays = auth.parts.secondFactor?.trustedBrowsers?.days
+  const { language, signIn, factors } = texts
+  const field = trustedDays !== undefined && checkboxField(
+    'trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
+  const hidden = targetsOf(auth, 'local/second-factor', { next })
+  const methods = auth.offered.filter(({ name }) => kinds.some(kind => kind === name))
+  const asked = await askBy(auth, methods, view, {
+    action: 'local/second-factor', hidden, email: null, names: kinds, field
+  })
   return {
     title: factors.secondTitle,
-    script: passkey && passkey.script,
-    content: [
-      ways(
-        signIn.or,
-        hasCode && [html`<p>${factors.codeText}</p>`, htmlForm({ action, hidden, fields, submit: confirm.submit })],
-        passkey && passkeyForm(texts, {
-          ceremony: 'factor', options: passkey.options, action, hidden, fields: !hasCode && trust
-        })
-      ),
-      leaveForm(auth, texts)
-    ]
+    script: asked.script,
+    content: [ways(signIn.or, ...asked.forms, asked.buttons), leaveForm(auth, texts)]
   }
 })

@@ -1,18 +1,20 @@
 import type { User } from '../../accounts/account.js'
-import type { AuthenticationContext, AuthenticationMethod, Principal } from '../../authentication.js'
+import type { AuthenticationContext } from '../../authentication.js'
 import { brand } from '../../base/values.js'
+import type { PartSetup } from '../../core/feature.js'
 import { type TokenKeys, keysOfSecrets } from '../../core/tokens/token-keys.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../../option-checks.js'
-import { type Secrets, derivedSecrets } from '../../secrets.js'
+import type { FirstFactor } from '../../second-factor.js'
+import { type Secrets, derivedSecrets, requiredDataSecrets } from '../../secrets.js'
 
-/** A sign-in by a first factor, which {@link SecondFactorOptions.required} is asked about. */
-export interface FirstFactor {
-  /** The user, with the claims that they have before `onSignIn`. */
-  principal: Principal
-  /** How they authenticated. */
-  method: AuthenticationMethod
+export type { FirstFactor } from '../../core/context.js'
+
+declare module '../../core/context.js' {
+  interface Parts {
+    readonly secondFactor: ReturnType<SecondFactor['resolve']> | null
+  }
 }
 
 /** What the signed ID token of a provider says about how the user authenticated there. */
@@ -76,10 +78,16 @@ export class SecondFactor {
   }
 
   /** @hidden for the plugin */
-  rulesWith (secrets: Secrets, cookieName: string) {
+  resolve ({ dataSecrets, cookieName, hasPages, pathOf }: PartSetup) {
+    const secrets = requiredDataSecrets(dataSecrets, 'with secondFactor, because it seals the secrets of users')
     const { trustedBrowser, ...others } = this.#settings
-    const trustedBrowsers = trustedBrowser && new TrustedBrowsers(secrets, cookieName, trustedBrowser.days)
-    return Object.freeze({ ...others, trustedBrowsers })
+    // svc_session and svc_trusted; the prefix __Host- stays.
+    const trustedCookie = `${cookieName.replace(/_?session$/, '')}_trusted`
+    const trustedBrowsers = trustedBrowser && new TrustedBrowsers(secrets, trustedCookie, trustedBrowser.days)
+    const pages = {
+      secondFactor: pathOf(hasPages ? 'pages/factors' : 'local/totp'), step: pathOf('local/second-factor')
+    }
+    return Object.freeze({ ...others, trustedBrowsers, pages })
   }
 }
 

@@ -4,12 +4,9 @@ import type { FactorChange, FactorSpending } from '../../accounts/factors.js'
 import type { FoundUser } from '../../accounts/identities.js'
 import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type TypedCode, codeShape, recoveryHash } from '../../core/codes.js'
-import {
-  type AuthenticatedUser, completeSignIn, principalFor, completeReauthentication
-} from '../../core/complete-sign-in.js'
-import { type AuthContext, needed, sealerOf } from '../../core/context.js'
-import { current, factorsOf, hashesIn, isFactorRequired } from '../../core/current-user.js'
+import { type TypedCode, codeShape, hashesIn, recoveryHash } from '../../core/codes.js'
+import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
+import { type AuthContext, type Owner, type Proven, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
 import type { Outbox } from '../../core/mail-links.js'
 import { AuthError } from '../../errors.js'
@@ -22,13 +19,15 @@ import type { Principal } from '../../session/record.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../../session/store.js'
 import { totpStep } from './totp.js'
+import type { Findings } from '../../core/findings.js'
+import { factorsOf, isFactorDue } from '../../core/methods.js'
 
 /**
  * A sign-in that waits for a second factor: what the first one has found, which is written after
  * the second. No user is signed in.
  */
 export interface PendingSecondFactor
-  extends Pick<AuthenticatedUser, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'ofCallback'>, FoundUser {
+  extends Pick<Findings, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'ofCallback'>, FoundUser {
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
@@ -54,12 +53,13 @@ const MAX_ATTEMPTS = 5
  * @throws AuthError `second_factor_required`; what the application's rules throw
  */
 export async function checkSecondFactor (
-  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedUser, first: Proof
+  auth: AuthContext, request: FastifyRequest, authenticated: Findings, first: Proof
 ): Promise<Proof> {
   const { user, identity: { provider }, signed, held, skipsFactor = false } = authenticated
-  // A passkey is both factors: its authenticator has verified the user.
-  if (skipsFactor || first.method === 'passkey') return first
-  const { trusts, trustedBrowsers } = auth.factors.secondFactor ?? {}
+  // Such as a passkey, whose authenticator has verified the user.
+  const isComplete = auth.methods.some(({ name, factor }) => name === first.method && factor?.signsIn === true)
+  if (skipsFactor || isComplete) return first
+  const { trusts, trustedBrowsers } = auth.parts.secondFactor ?? {}
   const isTrusted = signed !== undefined && trusts !== undefined &&
     await callHook(() => trusts({ provider, ...signed })) === true
   const proof: Proof = isTrusted ? { ...first, multiFactor: true } : first
@@ -71,9 +71,7 @@ export async function checkSecondFactor (
   const maySpare = kinds.length === 0 || !changes
   if (isTrusted && maySpare) return proof
   const principal = principalFor(authenticated)
-  const isDue = user.factors?.includes('totp') === true ||
-    await isFactorRequired(auth, { principal, method: proof.method })
-  if (!isDue) return proof
+  if (!await isFactorDue(auth, user, { principal, method: proof.method })) return proof
 
   const needs = kinds.length > 0 ? 'factor' : 'enrolment'
   const cookies = trustedBrowsers == null ? [] : cookiesNamed(request, trustedBrowsers.cookieName)
@@ -89,7 +87,7 @@ export async function checkSecondFactor (
 async function wait (
   auth: AuthContext,
   request: FastifyRequest,
-  { user, identity, isNew, held, remember, tokens, ofCallback }: AuthenticatedUser,
+  { user, identity, isNew, held, remember, tokens, ofCallback }: Findings,
   { proof, needs, details }: Pick<PendingSecondFactor, 'proof' | 'needs'> & WaitingSession
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
@@ -132,32 +130,6 @@ export async function pendingSecondFactor (
 export async function attemptSignIn (auth: AuthContext, request: FastifyRequest): Promise<PendingSecondFactor | null> {
   await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, request, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
-}
-
-export interface SecondFactorSignIn {
-  principal: Principal
-  user: User
-  /** After a recovery code; null after another factor. */
-  recoveryCodesLeft: number | null
-}
-
-/**
- * Finishes a sign-in that waits, by a code. A code that was right is spent, also when another
- * request has finished the sign-in meanwhile.
- *
- * @throws AuthError `invalid_state` when no sign-in waits in this session, and after five codes
- */
-export async function finishByCode (
-  auth: AuthContext, submission: FactorSubmission, text: string
-): Promise<SecondFactorSignIn> {
-  const code = readCode(text)
-  const { request } = submission
-  const waiting = await attemptSignIn(auth, request)
-  if (waiting?.needs !== 'factor') throw new AuthError('invalid_state')
-  const { recoveryCodesLeft, ...spent } = await spendCode(auth, submission, waiting, code)
-  const taken = await takePendingSecondFactor(auth, request, waiting.userId)
-  const principal = await continueSignIn(auth, submission, taken, spent)
-  return { principal, user: spent.user, recoveryCodesLeft }
 }
 
 /** Takes the sign-in of a user that waits in the session: one request of all gets it. */
@@ -217,6 +189,9 @@ export interface FactorSubmission {
   readonly outbox: Outbox
 }
 
+/** A proof by a factor of the account. */
+export type FactorProven = Proven & { readonly user: User }
+
 /** The user whose code is checked, with the generation that they must still have. */
 type CodeOwner = Pick<User, 'userId' | 'generation'>
 
@@ -227,25 +202,24 @@ export function readCode (text: string): TypedCode {
   return code
 }
 
-export async function reauthenticateByCode (
-  auth: AuthContext, submission: FactorSubmission, text: string
-): Promise<void> {
+/** Authenticates a user by a code, which counts for the client, and for the user. */
+export async function verifyCode (
+  auth: AuthContext, submission: FactorSubmission, text: string, owner: Owner
+): Promise<FactorProven> {
+  await auth.limits.factor(submission.request)
   const code = readCode(text)
-  const { user, record } = await current(auth, submission.request)
-  await spendCode(auth, submission, user, code)
-  await completeReauthentication(submission.request, record, code.kind)
+  return spendCode(auth, submission, await owner(), code)
 }
 
 /**
  * Checks a code of a user and spends it: each works once, in all processes. The attempt counts for
  * the user, whether or not the code is right.
  *
- * @returns the user as they are now; after a recovery code, how many are left
  * @see RFC 6238 section 5.2
  */
 async function spendCode (
   auth: AuthContext, submission: FactorSubmission, owner: CodeOwner, { kind, code }: TypedCode
-): Promise<{ proof: Proof, user: User, recoveryCodesLeft: number | null }> {
+): Promise<FactorProven> {
   const { request, outbox } = submission
   const { userId } = owner
   const spend = kind === 'totp' ? await totpSpending(auth, request, userId, code) : recoverySpending(code)
@@ -253,11 +227,11 @@ async function spendCode (
   // It is wrong, or another request has spent it.
   if (spent === null) throw new AuthError('invalid_code')
   const proof = { method: kind, at: Date.now() }
-  if (kind === 'totp') return { proof, user, recoveryCodesLeft: null }
+  if (kind === 'totp') return { proof, user, codesLeft: null }
   const left = hashesIn(spent.data).length
   audit('recovery-code', { userId, left }, request)
   outbox.notice('recovery-code-used', user)
-  return { proof, user, recoveryCodesLeft: left }
+  return { proof, user, codesLeft: left }
 }
 
 /**
@@ -312,7 +286,7 @@ function recoverySpending (code: string): FactorSpending {
 }
 
 /** Returns the time step of a code; null for none within the tolerance. */
-export function stepOf ({ factors: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
+export function stepOf ({ parts: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
   const { tolerance } = needed(secondFactor, 'secondFactor')
   return totpStep(secret, code, { now: Date.now(), tolerance })
 }

@@ -1,0 +1,126 @@
+import type { User } from '../accounts/account.js'
+import { FIRST_FACTORS, type Principal } from '../authentication.js'
+import { AuthError, invalidRequest } from '../errors.js'
+import { callHook } from '../hooks.js'
+import type { FactorKind } from '../schema/extras.js'
+import type { FirstFactor } from '../second-factor.js'
+import type {
+  Asked, Asking, AuthContext, FactorTraits, Method, Owner, ProofSubmission, Proven, UserWithLinks
+} from './context.js'
+import type { Content } from './pages/elements.js'
+import type { View } from './pages/layout.js'
+
+/** Whether this process offers second factors or passkeys. */
+export function hasFactors (auth: Pick<AuthContext, 'offered'>): boolean {
+  return auth.offered.some(({ factor }) => factor !== undefined)
+}
+
+/** How a user can reauthenticate here: names of methods, and of providers. */
+export function namesOfMethods (auth: AuthContext, known: UserWithLinks): string[] {
+  return auth.offered.flatMap(({ name, isOf, namesFor }) =>
+    isOf(auth, known) ? namesFor?.(auth, known) ?? [name] : [])
+}
+
+/** Whether this process, with its options, offers a user a method to sign in. */
+export function canSignIn (auth: AuthContext, user: UserWithLinks['user'], links: UserWithLinks['links']): boolean {
+  return auth.offered.some(({ factor, isOf }) =>
+    (factor?.signsIn ?? factor === undefined) && isOf(auth, { user, links }))
+}
+
+/** The kinds of factors by which a user can authenticate here. */
+export function factorsOf (
+  auth: Pick<AuthContext, 'offered'>, { factors: kinds = [] }: Pick<User, 'factors'>
+): FactorKind[] {
+  return kinds.filter(kind => auth.offered.some(({ name }) => name === kind))
+}
+
+/** The kinds of factors by which a user can authenticate here, as {@link assertCanAsk} refuses. */
+export async function factorsOfUser (auth: AuthContext, userId: string): Promise<FactorKind[]> {
+  const user = await auth.accounts.findUser({ userId })
+  if (user === null) return []
+  assertCanAsk(auth, user)
+  return factorsOf(auth, user)
+}
+
+/** Whether a user has a factor with this trait, whether or not this process offers it. */
+export function hasFactorThat (
+  { methods }: Pick<AuthContext, 'methods'>, { factors: kinds = [] }: Pick<User, 'factors'>, trait: keyof FactorTraits
+): boolean {
+  return methods.some(({ name, factor }) => factor?.[trait] === true && kinds.some(kind => kind === name))
+}
+
+/**
+ * Refuses a user who has factors, none of which this process can ask for. Otherwise it would pass
+ * over a factor that the user has, or that another process requires.
+ *
+ * @throws AuthError `unavailable`; its cause names the option, for the log
+ */
+export function assertCanAsk (auth: AuthContext, user: User): void {
+  const { userId, factors: kinds = [] } = user
+  if (!cannotAsk(auth, user)) return
+  const option = auth.methods.find(({ name }) => kinds.some(kind => kind === name))?.option
+  throw new AuthError('unavailable', {
+    cause: new Error(`the user ${userId} has a second factor (${kinds.join(', ')}) that this process cannot ask for: ` +
+      `set the option ${option} in all processes before users set up factors`)
+  })
+}
+
+function cannotAsk (auth: Pick<AuthContext, 'offered'>, user: User): boolean {
+  return user.factors !== undefined && factorsOf(auth, user).length === 0
+}
+
+/**
+ * Whether a second factor may be due at a sign-in of a user, or the sign-in be refused for want of
+ * one: until that is known, it writes nothing.
+ */
+export function mayNeedFactor (
+  auth: Pick<AuthContext, 'methods' | 'offered' | 'requiresFactor'>, user: User
+): boolean {
+  return cannotAsk(auth, user) || hasFactorThat(auth, user, 'isAlwaysDue') || auth.requiresFactor !== null
+}
+
+/** Whether a second factor is due at a sign-in of a user. */
+export async function isFactorDue (auth: AuthContext, user: User, signIn: FirstFactor): Promise<boolean> {
+  return hasFactorThat(auth, user, 'isAlwaysDue') || await isFactorRequired(auth, signIn)
+}
+
+async function isFactorRequired ({ requiresFactor }: AuthContext, signIn: FirstFactor): Promise<boolean> {
+  // Any truthy answer: a rule that is not typed must not fail open.
+  return requiresFactor !== null && Boolean(await callHook(() => requiresFactor(signIn)))
+}
+
+/** Whether the application requires a second factor of a user, by whichever method they sign in. */
+export async function isFactorRequiredOf (auth: AuthContext, principal: Principal): Promise<boolean> {
+  for (const method of FIRST_FACTORS) if (await isFactorRequired(auth, { principal, method })) return true
+  return false
+}
+
+/** Authenticates a user by the first method, factors before others, whose fields a form has. */
+export async function verifyBy (
+  auth: AuthContext, methods: readonly Method[], submission: ProofSubmission, owner: Owner
+): Promise<Proven> {
+  for (const { verify } of methods) {
+    const verified = verify?.(auth, submission, owner) ?? null
+    if (verified !== null) return verified
+  }
+  throw invalidRequest('The form has nothing to authenticate the user by.')
+}
+
+/** Asks a user to authenticate by one of several methods: forms first, then the buttons. */
+export async function askBy (
+  auth: AuthContext, methods: readonly Method[], view: View, { field, ...asked }: Asked
+): Promise<{ forms: Content[], buttons: Content[], script: string | null }> {
+  const shown: Asking[] = []
+  // Methods of one form have one function.
+  for (const ask of new Set(methods.map(({ ask }) => ask))) {
+    if (ask !== undefined) shown.push(await ask(auth, view, shown.length === 0 ? { ...asked, field } : asked))
+  }
+  const those = (isButton: boolean): Content[] =>
+    shown.filter(asking => (asking.isButton ?? false) === isButton).map(({ content }) => content)
+  return { forms: those(false), buttons: those(true), script: scriptOf(shown) }
+}
+
+/** Returns the script of a page with these parts; there is one at most. */
+export function scriptOf (parts: ReadonlyArray<Pick<Asking, 'script'>>): string | null {
+  return parts.flatMap(({ script }) => script ?? [])[0] ?? null
+}

@@ -1,0 +1,47 @@
+/** The options that are features: objects of classes that the application imports. */
+import type { Parts } from '../core/context.js'
+import type { PagesOfPart, PartSetup } from '../core/feature.js'
+import { hasMethods, mustBe, optional } from '../option-checks.js'
+// The entry points: declarations of an application name types by a file that they import.
+import type { Pages } from '../pages.js'
+import type { Passkeys } from '../passkeys.js'
+import type { SecondFactor } from '../second-factor.js'
+
+/** The options of the plugin that are features. */
+export interface FeatureOptions {
+  /** `new SecondFactor({ issuer })` of `fastify-svc-auth/second-factor`; needs a `dataSecret`. */
+  secondFactor?: SecondFactor | undefined
+  /**
+   * `new Passkeys({ name })` of `fastify-svc-auth/passkeys`; needs `baseUrl` and the package
+   * `@simplewebauthn/server`; the code for lost ones needs a `dataSecret` and `sendMail`.
+   */
+  passkeys?: Passkeys | undefined
+  /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
+  pages?: Pages | undefined
+}
+
+const resolving = hasMethods<{ resolve: unknown }>('resolve')
+
+export const FEATURE_OPTIONS = {
+  secondFactor: optional(mustBe("new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor",
+    (value): value is SecondFactor => resolving(value)), null),
+  passkeys: optional(mustBe("new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys",
+    (value): value is Passkeys => resolving(value)), null),
+  pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
+    'pages for the links in mails are an option of the LocalIdentityProvider',
+  (value): value is Pages => Object(value).look !== undefined), null)
+}
+
+/** Makes the parts of the options that are given. */
+export function partsOf (
+  { secondFactor, passkeys }: { secondFactor: SecondFactor | null, passkeys: Passkeys | null }, setup: PartSetup
+): Readonly<Parts> {
+  return Object.freeze({
+    secondFactor: secondFactor?.resolve(setup) ?? null, passkeys: passkeys?.resolve(setup) ?? null
+  })
+}
+
+/** Returns the pages that parts have, where the application has none; those of later parts win. */
+export function pagesOf (parts: Readonly<Parts>): PagesOfPart['pages'] {
+  return Object.assign({}, ...Object.values(parts).map(part => part?.pages).reverse())
+}

@@ -1,0 +1,39 @@
+import { pathOf } from '../../core/act.js'
+import { type Method, needed } from '../../core/context.js'
+
+export const byPasskey: Method = {
+  name: 'passkey',
+  option: 'passkeys',
+  isOffered: ({ parts }) => parts.passkeys !== null,
+  isOf: (_auth, { user }) => user.factors?.includes('passkey') === true,
+  factor: { signsIn: true, isReplaceable: true, pages: async () => (await import('./page.js')).PASSKEY_PAGES },
+  async ask (auth, { texts }, { action, hidden, field }) {
+    const { passkeyForm } = await import('./form.js')
+    const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
+    const form = { ceremony: 'factor', options, action: pathOf(auth, action), hidden, fields: field } as const
+    return { content: passkeyForm(texts, form), isButton: true, script }
+  },
+  async offer (auth, { texts, failure }, hidden) {
+    const { createPasskeyField, passkeyForm, passkeySignal } = await import('./form.js')
+    const { UnknownPasskey } = await import('./ceremonies.js')
+    const { optionsPath: options, scriptPath: script, ...passkeys } = needed(auth.parts.passkeys, 'passkeys')
+    const formOf = (ceremony: 'login' | 'autofill') =>
+      passkeyForm(texts, { ceremony, options, action: pathOf(auth, 'local/passkeys/login'), hidden })
+    const { rpId } = passkeys.ceremonies.relyingParty
+    return {
+      way: formOf('login'),
+      beside: formOf('autofill'),
+      autofill: 'webauthn',
+      fields: passkeys.createsOnPages && createPasskeyField,
+      signals: failure instanceof UnknownPasskey &&
+        passkeySignal('unknown-credential', { rpId, credentialId: failure.id }),
+      script
+    }
+  },
+  verify (auth, submission, owner) {
+    const { response } = submission.fields
+    return response === undefined || response === ''
+      ? null
+      : import('./sign-in.js').then(async ({ verifyResponse }) => verifyResponse(auth, submission, response, owner))
+  }
+}
