@@ -12,7 +12,7 @@ for (const dialect of ['postgres', 'sqlite']) {
 import type { Migrations } from '../sql-engine.js'
 
 /** The migrations of each part in their order. */
-export const MIGRATIONS: Migrations = {
+export const ${dialect.toUpperCase()}_MIGRATIONS: Migrations = {
 ${PARTS.map(part => `  ${part}: [${migrationsIn(dialect, part).map(({ name, sql }) => `{
     name: '${name}',
     sql: [

@@ -8,14 +8,14 @@ import {
 import { AuthError } from '../../errors.js'
 import { accountReads, excluded, given } from '../sql-rows.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
 } from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import {
   type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, byCodePoints, isBlockedAt, isUser, json
 } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { postgresFailures } from './failures.js'
 
 /** Where the user's row is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
@@ -61,7 +61,7 @@ function insert (database: PostgresDatabase, withFactors: PostgresDatabase): Sto
       await statement
       return true
     } catch (error) {
-      if (isUniqueViolation(error) || isFactorTaken(error)) return false
+      if (postgresFailures.isUniqueViolation(error) || postgresFailures.isFactorTaken(error)) return false
       throw error
     }
   })
@@ -190,11 +190,11 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
       try {
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
-        if (isUniqueViolation(error)) return 'collided'
+        if (postgresFailures.isUniqueViolation(error)) return 'collided'
         throw error
       }
     }
-    const how = { deadline, failure: after === null ? failureOfDeletion : failureOfChange }
+    const how = { deadline, failure: after === null ? postgresFailures.ofDeletion : postgresFailures.ofChange }
     // Then it is a new account: what is neither there before nor afterwards is no change.
     if (before === null || version === undefined) return add(after, outcome, how)
     const { removed, written } = linkChanges(before, after ?? before)
@@ -219,14 +219,6 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     return revocations.run(revocation =>
       withFactors.run(() => outcome(statement.execute({ ...values, ...revocation })), how))
   }
-}
-
-function failureOfChange (error: unknown): AuthError {
-  return isFactorTaken(error) ? factorExists() : storeFailure(error)
-}
-
-function failureOfDeletion (error: unknown): AuthError {
-  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: causeOf(error) }) : storeFailure(error)
 }
 
 function changeStatements (db: PostgresDrizzle) {

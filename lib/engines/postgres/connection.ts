@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import type postgres from 'postgres'
 import { TIMEOUT_MS, withTimeout } from '../../base/concurrency.js'
 import { type Host, type PostgresSettings, postgresSettings } from '../sql-target.js'
-import { isOfEachHost, otherEncoding } from './failures.js'
+import { otherEncoding, postgresFailures } from './failures.js'
 
 /** A router may have forgotten a connection that was not used for so long. */
 const IDLE_MS = 15_000
@@ -109,7 +109,7 @@ export class Connection {
         return connection
       } catch (error) {
         connection.drop()
-        if (this.#isOver || isOfEachHost(error)) throw error
+        if (this.#isOver || postgresFailures.isOfEachHost(error)) throw error
         failure = error
       }
     }

@@ -12,8 +12,8 @@ import {
 } from '../sql-engine.js'
 import { given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { isRetryable, isTableMissing, otherEncoding, storeFailure } from './failures.js'
-import { MIGRATIONS } from './migrations.js'
+import { otherEncoding, postgresFailures } from './failures.js'
+import { POSTGRES_MIGRATIONS } from './migrations.js'
 
 /** A named statement stays on the server: it fails behind a pooler, and after a migration. */
 export const UNNAMED = ''
@@ -134,11 +134,11 @@ export async function postgresTables (db: PostgresDrizzle): Promise<TableState> 
     appliedMigrations(db),
     db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
   ])
-  return tableState(MIGRATIONS, names.length === 0 && isOwn ? null : names)
+  return tableState(POSTGRES_MIGRATIONS, names.length === 0 && isOwn ? null : names)
 }
 
 function lacksTables (part: TablePart, applied: readonly string[]): boolean {
-  return MIGRATIONS[part].some(({ name }) => !applied.includes(name))
+  return POSTGRES_MIGRATIONS[part].some(({ name }) => !applied.includes(name))
 }
 
 /**
@@ -151,8 +151,8 @@ function lacksTables (part: TablePart, applied: readonly string[]): boolean {
 export function migration (part: TablePart, schema: string | null): string {
   const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
-  const dropped = part === 'users' ? Object.values(MIGRATIONS).flat() : MIGRATIONS[part]
-  const names = tablesOf(MIGRATIONS[part])
+  const dropped = part === 'users' ? Object.values(POSTGRES_MIGRATIONS).flat() : POSTGRES_MIGRATIONS[part]
+  const names = tablesOf(POSTGRES_MIGRATIONS[part])
   const tables = listed(names)
   return `do $svc_auth$ declare present text := ${schema === null ? 'null' : literal(schema)};
   begin
@@ -181,7 +181,7 @@ export function migration (part: TablePart, schema: string | null): string {
       end if;
       delete from svc_auth_migrations where name = any(${listed(dropped.map(({ name }) => name))});
     end if;
-    ${MIGRATIONS[part].map(applied).join('\n')}
+    ${POSTGRES_MIGRATIONS[part].map(applied).join('\n')}
   end $svc_auth$`
 }
 
@@ -234,7 +234,7 @@ export interface PostgresDatabaseOptions {
   isOwn?: boolean | undefined
 }
 
-/** Turns an error into the one for the caller; default {@link storeFailure}. */
+/** Turns an error into the one for the caller; default as for any statement. */
 type Failure = (error: unknown) => AuthError
 
 export interface RunOptions {
@@ -302,12 +302,13 @@ export class PostgresDatabase implements SqlDatabase {
 
   /** Makes the part, and those before it, however long that takes. */
   async make (): Promise<void> {
-    await this.#tables.done().catch((error: unknown) => { throw storeFailure(error) })
+    await this.#tables.done().catch((error: unknown) => { throw postgresFailures.toAuthError(error) })
   }
 
   /** Runs statements that need no tables within five seconds. */
   async untouched<T> (statements: () => Promise<T>): Promise<T> {
-    return withTimeout(TIMEOUT_MS, statements(), 'Postgres').catch((error: unknown) => { throw storeFailure(error) })
+    return withTimeout(TIMEOUT_MS, statements(), 'Postgres')
+      .catch((error: unknown) => { throw postgresFailures.toAuthError(error) })
   }
 
   /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
@@ -351,7 +352,7 @@ export class PostgresDatabase implements SqlDatabase {
    */
   async run<T> (
     statement: () => Promise<T>,
-    { deadline = Date.now() + TIMEOUT_MS, failure = storeFailure }: RunOptions = {}
+    { deadline = Date.now() + TIMEOUT_MS, failure = postgresFailures.toAuthError }: RunOptions = {}
   ): Promise<T> {
     try {
       return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
@@ -366,7 +367,7 @@ export class PostgresDatabase implements SqlDatabase {
     try {
       return await withRetry(statement)
     } catch (error) {
-      if (!this.#options.createTables || !isTableMissing(error)) throw error
+      if (!this.#options.createTables || !postgresFailures.isTableMissing(error)) throw error
       const isFirst = again.attempt === undefined
       await again.done()
       const result = await withRetry(statement)
@@ -387,7 +388,7 @@ async function withRetry<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Pr
   try {
     return await run()
   } catch (error) {
-    if (attempts === 1 || !isRetryable(error)) throw error
+    if (attempts === 1 || !postgresFailures.isRetryable(error)) throw error
     return withRetry(run, attempts - 1)
   }
 }

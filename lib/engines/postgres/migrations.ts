@@ -2,7 +2,7 @@
 import type { Migrations } from '../sql-engine.js'
 
 /** The migrations of each part in their order. */
-export const MIGRATIONS: Migrations = {
+export const POSTGRES_MIGRATIONS: Migrations = {
   users: [{
     name: '0000_tables-users',
     sql: [

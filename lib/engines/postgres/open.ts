@@ -9,8 +9,8 @@ import {
   PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue, listed, postgresTables
 } from './database.js'
 import { postgresAttempts } from './entries.js'
-import { NO_RIGHT, READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, otherEncoding, refusal } from './failures.js'
-import { MIGRATIONS } from './migrations.js'
+import { otherEncoding, postgresFailures } from './failures.js'
+import { POSTGRES_MIGRATIONS } from './migrations.js'
 import { Pool } from './pool.js'
 import { postgresRevocations } from './revocations.js'
 import { postgresSessions } from './sessions.js'
@@ -123,7 +123,7 @@ const EXPOSED = sql`(
     ))
 ) as exposed`
 
-const NAMES = sql.raw(`unnest(${listed(Object.values(MIGRATIONS).flatMap(tablesOf))})`)
+const NAMES = sql.raw(`unnest(${listed(Object.values(POSTGRES_MIGRATIONS).flatMap(tablesOf))})`)
 
 const ours = (condition: SQL) => sql<string | null>`(
   select string_agg(format('%I.%I', nspname, relname), ', ' order by relname)
@@ -178,13 +178,13 @@ async function inspect (
   }).from(EXPOSED)
   return rows.flatMap(({ encoding, hasTables, roles, relations, schema, protection, user, target, ...found }) => {
     if (encoding !== 'UTF8') throw otherEncoding(encoding)
-    if (!hasTables && target === null) throw refusal(UNDEFINED_SCHEMA, NO_SCHEMA)
-    if (!hasTables && !createTables) throw refusal(UNDEFINED_TABLE, 'no tables')
+    if (!hasTables && target === null) throw postgresFailures.refusal('noSchema', NO_SCHEMA)
+    if (!hasTables && !createTables) throw postgresFailures.refusal('noTable', 'no tables')
     const grant = createTables && found.cannotMake
       ? `create on schema ${target}`
       : found.lacking && `select, insert, update, delete on ${found.lacking}`
-    if (grant) throw refusal(NO_RIGHT, `a right is missing: grant ${grant} to ${user}`)
-    if (found.isReadOnly) throw refusal(READ_ONLY, 'transactions are read-only')
+    if (grant) throw postgresFailures.refusal('noRight', `a right is missing: grant ${grant} to ${user}`)
+    if (found.isReadOnly) throw postgresFailures.refusal('readOnly', 'transactions are read-only')
     const hidden = `Row level security may hide rows of ${found.hidden} from the role ${user}, so that users are ` +
       'unknown and their passwords wrong. On each table, run: ' +
       `create policy svc_auth on … for all to ${user} using (true); or: alter role ${user} bypassrls;`

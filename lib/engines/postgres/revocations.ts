@@ -7,7 +7,7 @@ import { given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { CHANNEL, type Notifications, type OpenNotifications } from './connection.js'
 import { NOW, type PostgresDatabase, json } from './database.js'
-import { isAnswer } from './failures.js'
+import { postgresFailures } from './failures.js'
 
 /** A process that was away for longer misses revocations. */
 const KEPT_MS = 3_600_000
@@ -184,14 +184,14 @@ export class RevocationFollower {
     try {
       const hasMissed = await this.#read()
       this.#hasFailed = false
-      if (isAnswer(failure)) this.#sayThatItPolls(failure)
+      if (postgresFailures.isAnswer(failure)) this.#sayThatItPolls(failure)
       if (hasListened && hasMissed) {
         // A pooler passes none on, and reports each one that its connections receive.
         this.#notifications?.close()
         this.#notifications = null
         this.#sayThatItPolls()
       }
-      return failure === undefined || isAnswer(failure)
+      return failure === undefined || postgresFailures.isAnswer(failure)
     } catch (error) {
       if (!this.#hasFailed && !this.#isClosed) for (const { log } of this.#listeners) log.warn({ err: error }, FAILS)
       this.#hasFailed = true

@@ -6,12 +6,13 @@ import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
 import { credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
+import { EngineFailures } from '../engine-failures.js'
 import type { SqlDatabase, Values } from '../sql-database.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
 } from '../sql-engine.js'
-import { MIGRATIONS } from './migrations.js'
+import { SQLITE_MIGRATIONS } from './migrations.js'
 
 export interface SqliteDatabaseOptions {
   createTables: boolean
@@ -26,7 +27,7 @@ export interface SqliteDatabaseOptions {
 }
 
 interface WriteOptions {
-  /** Turns an error into the one for the caller; default {@link storeFailure}. */
+  /** Turns an error into the one for the caller; default as for any statement. */
   failure?: (error: unknown) => AuthError
   /**
    * Whether the commit waits for the disk; default true. Otherwise a crash of the machine may undo
@@ -100,13 +101,15 @@ export class SqliteDatabase implements SqlDatabase {
     return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
   }
 
-  async #run<T> (inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = storeFailure): Promise<T> {
+  async #run<T> (
+    inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = sqliteFailures.toAuthError
+  ): Promise<T> {
     try {
       return await inTurn(() => this.#options.attempt(() => {
         try {
           return this.#onTables(work)
         } catch (error) {
-          if (!this.#options.createTables || !isTableMissing(error)) throw error
+          if (!this.#options.createTables || !sqliteFailures.isTableMissing(error)) throw error
           const isLost = makeMissingTables(this.db, this.#shared.made)
           const result = work()
           if (isLost) this.#options.lost(error, DROPPED)
@@ -154,7 +157,7 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const all = MIGRATIONS[part]
+  const all = SQLITE_MIGRATIONS[part]
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
@@ -171,13 +174,13 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
 export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
   const hasJournal = tableExists(db, 'svc_auth_migrations')
   const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
-  return tableState(MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
+  return tableState(SQLITE_MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
 }
 
 /** Makes missing tables. Returns whether tables were gone that had been made before. */
 function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
-    tableExists(db, 'svc_auth_migrations') && MIGRATIONS[part].some(migration => isApplied(db, migration))
+    tableExists(db, 'svc_auth_migrations') && SQLITE_MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
     return createSqliteTables(db, part, true) && wasMade
@@ -200,7 +203,7 @@ export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIM
     try {
       return work()
     } catch (error) {
-      if (!isLocked(error) || Date.now() > deadline) throw error
+      if (!sqliteFailures.isLocked(error) || Date.now() > deadline) throw error
     }
     await wait(PAUSE_MS)
   }
@@ -219,7 +222,7 @@ export class WriteLock {
       try {
         return work()
       } catch (error) {
-        if (!isLocked(error)) throw error
+        if (!sqliteFailures.isLocked(error)) throw error
       }
       this.#isTried = true
     }
@@ -262,10 +265,6 @@ export function pragmaSetter (connection: Database, pragma: string): (value: num
     if (statement.reader) statement.get()
     else statement.run()
   }
-}
-
-function isLocked (error: unknown): boolean {
-  return sqliteCode(error).startsWith('SQLITE_BUSY')
 }
 
 /** How often calls look at the path; each commit that waits for the disk does too. */
@@ -330,31 +329,35 @@ const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/ the directory does not exist/, 'make the folder first']
 ]
 
-export function sqliteCode (error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
+class SqliteFailures extends EngineFailures {
+  codeOf (error: unknown): string {
+    return error instanceof Error && 'code' in error ? String(error.code) : ''
+  }
+
+  isLocked (error: unknown): boolean {
+    return this.codeOf(error).startsWith('SQLITE_BUSY')
+  }
+
+  isTableMissing (error: unknown): boolean {
+    return String(error).includes(' no such table')
+  }
+
+  readonly isUniqueViolation = (error: unknown): boolean =>
+    ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(this.codeOf(error))
+
+  readonly isFactorTaken = (error: unknown): boolean =>
+    this.isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
+
+  /** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
+  readonly isForeignKeyViolation = (error: unknown): boolean =>
+    error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
+
+  readonly toAuthError = (error: unknown): AuthError => {
+    const said = String(error)
+    const advice = ADVICE.find(([beginning]) => beginning.test(`${this.codeOf(error)} ${said}`))?.[1]
+    const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
+    return new AuthError('unavailable', { cause })
+  }
 }
 
-function isTableMissing (error: unknown): boolean {
-  return String(error).includes(' no such table')
-}
-
-export function isUniqueViolation (error: unknown): boolean {
-  return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
-}
-
-export function isFactorTaken (error: unknown): boolean {
-  return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
-}
-
-/** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
-export function isForeignKeyViolation (error: unknown): boolean {
-  return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
-}
-
-/** The error for the caller of the store; its cause says what to do, for the log. */
-export function storeFailure (error: unknown): AuthError {
-  const said = String(error)
-  const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]
-  const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
-  return new AuthError('unavailable', { cause })
-}
+export const sqliteFailures = new SqliteFailures()

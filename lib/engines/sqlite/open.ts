@@ -6,7 +6,7 @@ import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import type { SqliteDrizzle, SqliteTarget } from '../sql-target.js'
 import {
-  SqliteDatabase, type SqliteDatabaseOptions, pragmaSetter, sqliteCode, sqliteTables, storeFailure, watchedFile,
+  SqliteDatabase, type SqliteDatabaseOptions, pragmaSetter, sqliteFailures, sqliteTables, watchedFile,
   whileLocked, withoutWaiting
 } from './database.js'
 import { sqliteAccounts, sqliteSessions } from './rows.js'
@@ -69,8 +69,8 @@ async function openFile (file: string, isCreated: boolean): Promise<Database> {
     return opened
   } catch (error) {
     connection?.close()
-    const isMissing = !isCreated && sqliteCode(error) === 'SQLITE_CANTOPEN' && !existsSync(file)
-    throw storeFailure(isMissing ? new Error('the file does not exist', { cause: error }) : error)
+    const isMissing = !isCreated && sqliteFailures.codeOf(error) === 'SQLITE_CANTOPEN' && !existsSync(file)
+    throw sqliteFailures.toAuthError(isMissing ? new Error('the file does not exist', { cause: error }) : error)
   }
 }
 

@@ -7,21 +7,19 @@ import {
   type SQL, and, count, credentials, desc, eq, factors, getTableColumns, gt, inArray, isNull, lt, not, oneTimeEntries,
   or, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
-import { AuthError } from '../../errors.js'
+import type { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import {
   type OneTimeEntries, PENDING_MS, RECORDS_OF_USE, type SessionRows, type StoredSessions, TAKEN, unwrittenRow
 } from '../../session/store.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
 } from '../apply-rule.js'
 import type { Values } from '../sql-database.js'
 import {
   accountReads, columnsOf, excluded, foundSession, given, givenAll, readColumns, sqlSessions
 } from '../sql-rows.js'
-import {
-  type SqliteDatabase, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure
-} from './database.js'
+import { type SqliteDatabase, sqliteFailures } from './database.js'
 
 const isUser = eq(users.userId, given('userId'))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
@@ -59,7 +57,7 @@ function insertAccount (database: SqliteDatabase): StoredAccounts['insert'] {
       database.db.transaction(() => { add(account) }, { behavior: 'immediate' })
       return true
     } catch (error) {
-      if (isUniqueViolation(error)) return false
+      if (sqliteFailures.isUniqueViolation(error)) return false
       throw error
     }
   })
@@ -68,10 +66,8 @@ function insertAccount (database: SqliteDatabase): StoredAccounts['insert'] {
 function change (database: SqliteDatabase): StoredAccounts['change'] {
   const load = loading(database)
   const { write } = writes(database)
-  const failure = (error: unknown): AuthError => {
-    if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
-    return isFactorTaken(error) ? factorExists() : storeFailure(error)
-  }
+  const { isFactorTaken, ofChange, ofDeletion } = sqliteFailures
+  const failure = (error: unknown): AuthError => isFactorTaken(error) ? ofChange(error) : ofDeletion(error)
 
   return async (find, keys, rule) => {
     const ask = () => applyRule(rule, { find, keys }, load(find, keys))
@@ -297,10 +293,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
     .where(and(eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`)))
 
-  // The user of the session may have been deleted meanwhile.
-  const failure = (error: unknown): AuthError =>
-    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: error }) : storeFailure(error)
-
+  const { ofSession: failure } = sqliteFailures
   return async (session, replaced) => {
     const { admits = false } = session
     const columns = { ...columnsOf(session), endedAt: null, replacedBy: null }
