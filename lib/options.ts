@@ -183,7 +183,7 @@ export function resolveOptions (
   }
   const session = around.session === true
     ? noSession(given.session)
-    : checkedSession(given.session, store, site, prefix)
+    : checkedSession(given.session, { users: store, inMemory: () => new MemoryAuthStore() }, site, prefix)
   const factors = factorRules(given, site, session)
   if (factors.passkeys?.hasRelatedOrigins === true) {
     assertAtRoot('relatedOrigins of Passkeys', RELATED_ORIGINS, context)

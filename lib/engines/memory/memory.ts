@@ -9,8 +9,8 @@ import { Sweeper, lazilyBy } from '../../base/concurrency.js'
 import { BoundedMap } from '../../base/values.js'
 import {
   ENDED_MS, type EndedSession, type EntryContent, type EntryKey, type FoundSession, type ListedSession, MAX_LISTED,
-  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, type SessionChange, type SessionRows,
-  type SessionUser, type StoredSessions, capabilitiesOf, lifetimeOf, unwrittenRow
+  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, type SessionChange, type SessionUser,
+  type StoredSessions, lifetimeOf, unwrittenRow
 } from '../../session/store.js'
 import { applyRule, factorExists } from '../apply-rule.js'
 
@@ -147,12 +147,6 @@ function copyOf (value: unknown): unknown {
   const copy: Record<string, unknown> = { ...value }
   for (const name of Object.keys(copy)) copy[name] = copyOf(copy[name])
   return copy
-}
-
-/** Returns the sessions of a store; in memory when it has none. */
-export function sessionRowsOf (store: AuthStore): SessionRows {
-  const { sessions, entries } = capabilitiesOf(store)
-  return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
 }
 
 /** The maximum of entries of a kind, and of anonymous sessions: any client can cause them. */
