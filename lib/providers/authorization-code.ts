@@ -152,7 +152,7 @@ interface ClientOptions {
   clientId: string
   clientSecret?: string | (() => string | Promise<string>)
   /** Returns the key, and the header of what it signs. */
-  clientKey?: () => { key: CryptoKey, header: Record<string, unknown> }
+  clientKey?: () => { key: oauth.CryptoKey, header: Record<string, unknown> }
   assertionAudience?: 'issuer' | 'token_endpoint'
   /** The only method to use; default: chosen by the metadata, with a retry. */
   clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined

@@ -74,8 +74,8 @@ async function fetchMetadata (
   } catch (error) {
     const { code, cause } = providerFailure(error)
     const { message }: { message?: string } = Object(cause)
-    const isUnavailable = code === 'provider_unavailable'
-    throw failure(isUnavailable ? code : 'provider_error', `${url.href}: ${message}`)
+    const isAway = code === 'provider_unavailable'
+    throw failure(isAway ? 'provider_unavailable' : 'provider_error', `${url.href}: ${message}`)
   }
 }
 

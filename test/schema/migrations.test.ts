@@ -20,7 +20,7 @@ import { PostgresDatabase } from '../../lib/engines/postgres/database.js'
 import { POSTGRES_MIGRATIONS } from '../../lib/engines/postgres/migrations.js'
 import { SqliteDatabase } from '../../lib/engines/sqlite/database.js'
 import { SQLITE_MIGRATIONS } from '../../lib/engines/sqlite/migrations.js'
-import { PARTS, tablesOf } from '../../lib/engines/sql-engine.js'
+import { PARTS, tablesOf } from '../../lib/engines/sql-tables.js'
 import { Markdown } from '../helpers/markdown.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 

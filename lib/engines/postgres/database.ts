@@ -5,11 +5,11 @@ import {
   users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import type { Batch, Columns, Decoder, SqlDatabase, SqlTables, Values } from '../sql-database.js'
+import type { Batch, Columns, Decoder, SqlDatabase, Values } from '../sql-database.js'
 import {
   DROPPED, type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState,
   tablesOf
-} from '../sql-engine.js'
+} from '../sql-tables.js'
 import { given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { otherEncoding, postgresFailures } from './failures.js'
@@ -28,31 +28,9 @@ export function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue: JSON.stringify })}::text::jsonb`
 }
 
-export function jsonOrNull (name: string): SQL {
-  return sql`nullif(${json(name)}, 'null')`
-}
-
 /** A boolean that is read as one: drivers differ in what they make of the type. */
 export function isTrue (value: SQLWrapper): SQL<boolean> {
   return sql`(${value})::int`.mapWith(value => Number(value) === 1)
-}
-
-/** Orders by code points: the databases' own collations differ. */
-export function byCodePoints (column: SQLWrapper): SQL {
-  return sql`${column} collate "C"`
-}
-
-/** Milliseconds since the epoch, by the one clock that all processes share. */
-export const NOW = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
-
-/** The start of the statement by that clock: one time for all its parts. */
-export const STATEMENT_START = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
-
-const BLOCK = sql`${users.extras} -> 'blocked'`
-
-/** The first condition is that of the partial index. */
-export function isBlockedAt (now: number): SQL {
-  return sql`(${BLOCK} is not null and coalesce((${BLOCK} ->> 'until')::bigint > ${now}, true))`
 }
 
 /** Sends a statement with its values. The rows have the columns as the server's text. */
@@ -64,10 +42,6 @@ export interface BuiltStatement<Row> {
 }
 
 export const TEXT: Decoder = { mapFromDriverValue: text => text }
-
-export const NUMBER: Decoder = { mapFromDriverValue: Number }
-
-export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
 /**
  * Prepares a statement. What Drizzle does each time it runs one takes a third of the CPU time: what
@@ -129,14 +103,6 @@ async function appliedMigrations (db: PostgresDrizzle): Promise<{ names: string[
   return { names: applied.map(({ name }) => name), schema }
 }
 
-export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
-  const [{ names }, [{ isOwn } = { isOwn: false }]] = await Promise.all([
-    appliedMigrations(db),
-    db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
-  ])
-  return tableState(POSTGRES_MIGRATIONS, names.length === 0 && isOwn ? null : names)
-}
-
 function lacksTables (part: TablePart, applied: readonly string[]): boolean {
   return POSTGRES_MIGRATIONS[part].some(({ name }) => !applied.includes(name))
 }
@@ -189,7 +155,7 @@ export function migration (part: TablePart, schema: string | null): string {
 const literal = (text: string): string => `E'${text.replace(/['\\]/g, '$&$&')}'`
 
 /** A list of names as SQL. */
-export const listed = (names: string[]): string => `array['${names.join("', '")}']`
+const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
 function applied ({ name, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where name = '${name}') then
@@ -247,7 +213,7 @@ export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]
 export class PostgresDatabase implements SqlDatabase {
   // Rows have the types that they have on SQLite.
   readonly tables =
-    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
+    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlDatabase['tables']
 
   readonly db: PostgresDrizzle
   readonly notSwept: SqlDatabase['notSwept']
@@ -303,6 +269,17 @@ export class PostgresDatabase implements SqlDatabase {
   /** Makes the part, and those before it, however long that takes. */
   async make (): Promise<void> {
     await this.#tables.done().catch((error: unknown) => { throw postgresFailures.toAuthError(error) })
+  }
+
+  /** Compares the tables with those of this version. */
+  tableState (): Promise<TableState> {
+    return this.untouched(async () => {
+      const [{ names }, [{ isOwn } = { isOwn: false }]] = await Promise.all([
+        appliedMigrations(this.db),
+        this.db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
+      ])
+      return tableState(POSTGRES_MIGRATIONS, names.length === 0 && isOwn ? null : names)
+    })
   }
 
   /** Runs statements that need no tables within five seconds. */

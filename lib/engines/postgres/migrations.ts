@@ -1,5 +1,5 @@
 // Written by `npm run migrations` from drizzle/postgres.
-import type { Migrations } from '../sql-engine.js'
+import type { Migrations } from '../sql-tables.js'
 
 /** The migrations of each part in their order. */
 export const POSTGRES_MIGRATIONS: Migrations = {

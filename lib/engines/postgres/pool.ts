@@ -32,14 +32,6 @@ interface BatchedStatement {
   reject: (error: unknown) => void
 }
 
-/** Loads the driver, and connects to a URL in the background. */
-export async function openPool (url: string): Promise<Pool> {
-  const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
-  const pool = new Pool(new Hosts(driver, url))
-  pool.connect()
-  return pool
-}
-
 /**
  * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
  * lock, but for those of a {@link Batch}, which share a connection.
@@ -59,6 +51,14 @@ export class Pool {
 
   constructor (hosts: Hosts) {
     this.hosts = hosts
+  }
+
+  /** Loads the driver, and connects to a URL in the background. */
+  static async open (url: string): Promise<Pool> {
+    const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
+    const pool = new Pool(new Hosts(driver, url))
+    pool.connect()
+    return pool
   }
 
   /**

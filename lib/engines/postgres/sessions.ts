@@ -4,12 +4,12 @@ import {
 import { PENDING_MS, type SessionRows, type StoredSessions, TAKEN } from '../../session/store.js'
 import { columnsOf, excluded, foundSession, given, readColumns, sqlSessions } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import {
-  BOOLEAN, type BuiltStatement, type PostgresDatabase, TEXT, USER_ID, isTrue, isUser, jsonOrNull
-} from './database.js'
+import { type BuiltStatement, type PostgresDatabase, TEXT, USER_ID, isTrue, isUser, json } from './database.js'
 import { postgresEntries } from './entries.js'
 import { postgresFailures } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
+
+const BOOLEAN = { mapFromDriverValue: (text: string) => text === '1' }
 
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
@@ -110,6 +110,10 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
   return db.with(...parts, inserted, admitted)
     .select({ isAdmitted: isTrue(sql`exists (select from ${admitted})`) })
     .from(inserted)
+}
+
+function jsonOrNull (name: string): SQL {
+  return sql`nullif(${json(name)}, 'null')`
 }
 
 /**

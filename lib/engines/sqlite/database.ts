@@ -1,9 +1,6 @@
-import { type Stats, rmSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Database } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
-import { TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
+import { TIMEOUT_MS, lazily } from '../../base/concurrency.js'
 import { credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
@@ -11,7 +8,7 @@ import type { SqlDatabase, Values } from '../sql-database.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
-} from '../sql-engine.js'
+} from '../sql-tables.js'
 import { SQLITE_MIGRATIONS } from './migrations.js'
 
 export interface SqliteDatabaseOptions {
@@ -61,6 +58,17 @@ export class SqliteDatabase implements SqlDatabase {
 
   with (part: TablePart): SqliteDatabase {
     return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
+  }
+
+  /** Compares the tables with those of this version, and makes none. */
+  tableState (): Promise<TableState> {
+    const { db } = this
+    return new SqliteDatabase(db, { ...this.#options, createTables: false }).read(() => {
+      const hasJournal = tableExists(db, 'svc_auth_migrations')
+      const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`) : []
+      const isOwn = !hasJournal && tableExists(db, 'svc_auth_users')
+      return tableState(SQLITE_MIGRATIONS, isOwn ? null : applied.map(({ name }) => name))
+    })
   }
 
   /** Prepares a statement on its first use, when its tables exist. */
@@ -171,12 +179,6 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
-  const hasJournal = tableExists(db, 'svc_auth_migrations')
-  const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
-  return tableState(SQLITE_MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
-}
-
 /** Makes missing tables. Returns whether tables were gone that had been made before. */
 function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
@@ -234,84 +236,6 @@ export class WriteLock {
       else setImmediate(next)
     }
   }
-}
-
-/**
- * Returns what runs work on a connection of the application without waiting for a lock inside
- * SQLite, which would block the process, and with integers as numbers. Then its settings are
- * restored.
- */
-export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
-  const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
-  return work => {
-    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
-    const isBigInt = typeof timeout === 'bigint'
-    if (isBigInt) connection.defaultSafeIntegers(false)
-    setBusyTimeout(0)
-    try {
-      return work()
-    } finally {
-      setBusyTimeout(Number(timeout))
-      if (isBigInt) connection.defaultSafeIntegers(true)
-    }
-  }
-}
-
-/** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
-export function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
-  const statementFor = lazilyBy((value: number | string) => connection.prepare(`pragma ${pragma} = ${value}`))
-  return value => {
-    const statement = statementFor(value)
-    if (statement.reader) statement.get()
-    else statement.run()
-  }
-}
-
-/** How often calls look at the path; each commit that waits for the disk does too. */
-const CHECK_MS = 1000
-
-const REPLACED = 'The SQLite file was deleted or replaced while it was open; the next call opens it anew'
-
-/** Watches an open file, which may be deleted or replaced, as by a restored backup. */
-export function watchedFile (file: string, connection: Database, lost: SqliteDatabaseOptions['lost']) {
-  // The database, its log and the index of the log.
-  const paths = file === ':memory:' ? [] : ['', '-wal', '-shm'].map(end => resolve(file) + end)
-  const files = paths.map(path => ({ path, opened: identityOf(path) }))
-  let checkedAt = performance.now()
-
-  const isReplaced = (): boolean => {
-    const [database] = files
-    const isOther = database !== undefined && identityOf(database.path) !== database.opened
-    checkedAt = isOther ? -Infinity : performance.now()
-    return isOther
-  }
-
-  return {
-    assertKept () {
-      if (isReplaced()) throw new Error(REPLACED)
-    },
-
-    /**
-     * Closes the connection if the file was replaced: whether the path is to be opened anew.
-     *
-     * @param age the milliseconds for which the last look counts
-     */
-    isOver (age = CHECK_MS): boolean {
-      if (!connection.open) return true
-      if (performance.now() - checkedAt < age || !isReplaced()) return false
-      // Otherwise SQLite would take the log of the former file for that of the new one.
-      if (connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) !== 0) return false
-      for (const { path, opened } of files) if (identityOf(path) === opened) rmSync(path, { force: true })
-      connection.close()
-      lost(new Error(paths[0]), REPLACED)
-      return true
-    }
-  }
-}
-
-function identityOf (path: string): string {
-  const { dev, ino }: Partial<Stats> = statSync(path, { throwIfNoEntry: false }) ?? {}
-  return `${dev} ${ino}`
 }
 
 /** What to do about a failure, by its code, or by SQLite's sentence where it has none. */

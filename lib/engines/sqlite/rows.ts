@@ -180,7 +180,7 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
+function sqliteEntries (database: SqliteDatabase): Omit<OneTimeEntries, 'find' | 'takenAt'> {
   const insert = database.prepared(db => db.insert(oneTimeEntries)
     .values({ ...givenAll({ hash, ...columns }), attempts: 0 })
     .onConflictDoUpdate({ target: hash, set: excluded(columns) }))
@@ -190,13 +190,10 @@ function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       .orderBy(desc(startedAt))
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(given('others')))))
-  const found = database.prepared(db => db.select({ content }).from(oneTimeEntries)
-    .where(and(isEntry, isOfOwner)))
   const take = database.prepared(db => db.update(oneTimeEntries)
     .set({ kind: sql`${given('kind')} || ${TAKEN}`, startedAt: sql`${given('now')}` })
     .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
     .returning({ content }))
-  const taken = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
@@ -212,12 +209,10 @@ function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       // Counting is a fifth of what sorting costs where there is nothing to remove.
       if (countOf({ ...entry, since: 0 }) > most) removeOldest().run({ ...entry, others: most - 1 })
     }, { isSynced: RECORDS_OF_USE.includes(entry.kind) }),
-    find: entry => database.read(() => found().get({ ...entry })?.content ?? null),
     take: (hash, kind, owners) => database.write(
       () => take().get({ hash, kind, owners: JSON.stringify(owners), now: Date.now() })?.content ?? null,
       { isSynced: false }
     ),
-    takenAt: entry => database.read(() => taken().get({ ...entry, kind: entry.kind + TAKEN })?.startedAt ?? null),
     attempt: (entry, most) => database.write(() => noteAttempt().get({ ...entry, most })?.content ?? null),
     count: (owner, kind, since) => database.read(() => countOf({ owner, kind, since }))
   }
