@@ -2,17 +2,17 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
-import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-engine.js'
+import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-tables.js'
 
 /** Those that the first query makes; the others are made with the sessions. */
 const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
-import type { Migrations } from '../sql-engine.js'
+import type { Migrations } from '../sql-tables.js'
 
 /** The migrations of each part in their order. */
-export const MIGRATIONS: Migrations = {
+export const ${dialect.toUpperCase()}_MIGRATIONS: Migrations = {
 ${PARTS.map(part => `  ${part}: [${migrationsIn(dialect, part).map(({ name, sql }) => `{
     name: '${name}',
     sql: [

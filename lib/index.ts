@@ -90,4 +90,4 @@ export type {
 } from './session/store.js'
 export { MemoryAuthStore } from './engines/memory/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './engines/sql.js'
-export type { SqlEngine } from './engines/sql-engine.js'
+export type { SqlEngine } from './engines/sql.js'

@@ -166,7 +166,8 @@ export function resolveOptions (
   }
   const session = around.session === true
     ? noSession(given.session)
-    : checkedSession(given.session, store, site, prefix)
+    : checkedSession(given.session, { users: store, inMemory: () => new MemoryAuthStore() }, site, prefix)
+
   const page = pageOn(site)
   const { changePasswordPage, ...pages } = checkedMembers(options, {
     loginPage: page,

@@ -42,7 +42,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   memory: { has: ['engines/memory/'], asks: ['engines', 'store', 'accounts', ...BASICS] },
   session: {
     has: ['session/'],
-    asks: ['http', 'accounts', 'store', 'memory', 'schema', ...BASICS]
+    asks: ['http', 'accounts', 'store', 'schema', ...BASICS]
   },
 
   // The kernel, without the context

@@ -171,11 +171,6 @@ export function withSessionsEnded (account: Account, now: number): Account {
   return { ...account, extras: { ...extras, generation: generationOf(account) + 1, signed_out_at: signedOutAt } }
 }
 
-/** Whether all sessions of a user end when their account changes: the change is a revocation. */
-export function endsSessions (before: Account, after: Account | null): boolean {
-  return after === null || generationOf(after) > generationOf(before)
-}
-
 /** Whether a user is blocked at a time, in milliseconds: a block whose `until` is over is none. */
 export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Date.now()): boolean {
   return blocked !== undefined && (blocked.until === undefined || blocked.until.getTime() > now)

@@ -1,8 +1,6 @@
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type * as tables from '../schema/sqlite.js'
 
-export type SqlTables = typeof tables
-
 /** The values that a statement is given when it runs, by name. */
 export type Values = Record<string, unknown>
 
@@ -27,7 +25,7 @@ export type Batch = 'reads' | 'sign-ins' | 'entries'
  * whose tables they name. The types of SQLite stand for both: rows have the same.
  */
 export interface SqlDatabase {
-  readonly tables: SqlTables
+  readonly tables: typeof tables
 
   /**
    * Prepares a statement that reads, on its first use, and keeps it: building takes longer than

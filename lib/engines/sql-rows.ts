@@ -13,7 +13,7 @@ import type { UserExtras } from '../schema/extras.js'
 import type { sessions } from '../schema/sqlite.js'
 import {
   ENDED_MS, type FoundSession, MAX_LISTED, type NewSession, type OneTimeEntries, PENDING_MS, RECORDS_OF_USE, RECORD_MS,
-  type SessionRows, type SessionUser, type StoredSessions
+  type SessionRows, type SessionUser, type StoredSessions, TAKEN
 } from '../session/store.js'
 import type { StoredAccounts } from './apply-rule.js'
 import type { SqlDatabase } from './sql-database.js'
@@ -168,7 +168,7 @@ export function accountReads (
 }
 
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
-  readonly entries: OneTimeEntries
+  readonly entries: Omit<OneTimeEntries, 'find' | 'takenAt'>
   readonly userId: SQLWrapper
 }
 
@@ -188,7 +188,9 @@ export function sqlSessions (
     .where(and(eq(userId, ofUser), eq(generation, given('generation')), isOpen))
     .orderBy(desc(seenAt))
     .limit(MAX_LISTED))
-  const { hash, kind, startedAt } = oneTimeEntries
+  const { hash, kind, owner, content, startedAt } = oneTimeEntries
+  const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')), eq(owner, given('owner')))
+  const entryBy = database.query(db => db.select({ content, startedAt }).from(oneTimeEntries).where(isEntry))
   const lifetime = sql`case when ${inArray(kind, [...RECORDS_OF_USE])} then ${RECORD_MS} else ${PENDING_MS} end`
   const sweepers = [
     { table: sessions, hash: idHash, end: sql`coalesce(${endedAt} + cast(${ENDED_MS} as bigint), ${expiresAt})` },
@@ -212,6 +214,8 @@ export function sqlSessions (
     },
     entries: {
       ...entries,
+      find: async entry => (await entryBy({ ...entry }))[0]?.content ?? null,
+      takenAt: async entry => (await entryBy({ ...entry, kind: entry.kind + TAKEN }))[0]?.startedAt ?? null,
       async put (entry, most) {
         await entries.put(entry, most)
         startSweeps(entry.startedAt)

@@ -1,7 +1,7 @@
 import { isText, isVerified } from '../claims.js'
-import { issued, preset, signingKey, valueOf } from './provider-options.js'
+import { issued, preset } from './provider-options.js'
 import { checkedIdentity, parsedJson } from './identity.js'
-import { OidcProvider, type OidcProfile } from './oidc.js'
+import { OidcProvider, type OidcProfile, signingKey, valueOf } from './oidc.js'
 import type { Authentication, AuthorizationResponse, ProviderOptions, UncheckedIdentity } from './provider.js'
 
 /** Options of an {@link AppleProvider}. Functions are called each time, for a new key. */

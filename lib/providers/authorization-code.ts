@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import * as oauth from 'oauth4webapi'
 import type { AuthenticationContext } from '../authentication.js'
 import { type Complete, withoutUndefined } from '../base/values.js'
 import { isPlainObject, isText } from '../claims.js'
+import { limitedBody } from '../core/fetching.js'
+import { AuthError } from '../errors.js'
 import { isBare } from '../secrets.js'
-import { type BackChannel, type BackChannelOptions, backChannel } from './back-channel.js'
-import { CHECK_CLOCK, CHECK_SECRET, failedAt, isOverload, providerFailure, redacted, unacceptable } from './failures.js'
+import {
+  CHECK_CLOCK, CHECK_SECRET, failedAt, isOverload, providerFailure, redacted, unacceptable, unreachable
+} from './failures.js'
 import { checkedIdentity, parsedJson } from './identity.js'
-import type { ClientKey } from './provider-options.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ProviderOptions, SignInParameters,
   UncheckedIdentity
@@ -43,7 +46,7 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
   /** Builds the authorization request (RFC 6749 section 4.1.1). */
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const { redirectUri, state, codeVerifier, loginHint, scopes = [] } = request
-    const { prompt, maxAge, acrValues } = demandsOf(this.options.authorizationParams, request)
+    const { prompt, maxAge, acrValues } = this.demands(request)
     const { authorization_endpoint: endpoint } = await this.server()
     const url = new URL(String(endpoint))
     const scope = [...new Set([...this.options.scopes, ...scopes])].join(' ')
@@ -107,6 +110,29 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
       }
     })
   }
+
+  /**
+   * Returns what a sign-in demands: of `authorizationParams`, which holds for every sign-in, and of
+   * this one, the stricter. A link with other parameters must not loosen what the operator demands.
+   */
+  protected demands (
+    { maxAge, acrValues, prompt }: SignInParameters
+  ): Pick<SignInParameters, 'maxAge' | 'acrValues' | 'prompt'> {
+    const { max_age: age, acr_values: values, prompt: shown } = this.options.authorizationParams
+    const always = values?.split(' ')
+    const classes = always && acrValues ? acrValues.filter(value => always.includes(value)) : acrValues ?? always
+    if (classes?.length === 0) {
+      throw unacceptable('acrValues of signInUrl has none of the acr_values in authorizationParams')
+    }
+    // `none` shows nothing, and cannot stand beside another value (OpenID Connect Core 3.1.2.1).
+    const asked = prompt === undefined || prompt === 'none' ? shown ?? prompt : prompt
+    const isLoginLost = asksToLogIn(shown) && !asksToLogIn(asked)
+    return withoutUndefined({
+      maxAge: age === undefined ? maxAge : Math.min(Number(age), maxAge ?? Infinity),
+      acrValues: classes,
+      prompt: isLoginLost ? `login ${asked}` : asked
+    })
+  }
 }
 
 function providerTokens (response: oauth.TokenEndpointResponse): Authentication['tokens'] {
@@ -125,7 +151,8 @@ const REFUSALS_OF_CLIENT: ReadonlySet<unknown> = new Set(['invalid_client', 'una
 interface ClientOptions {
   clientId: string
   clientSecret?: string | (() => string | Promise<string>)
-  clientKey?: () => ClientKey
+  /** Returns the key, and the header of what it signs. */
+  clientKey?: () => { key: oauth.CryptoKey, header: Record<string, unknown> }
   assertionAudience?: 'issuer' | 'token_endpoint'
   /** The only method to use; default: chosen by the metadata, with a retry. */
   clientAuthentication?: ClientAuthentication | 'private_key_jwt' | undefined
@@ -269,29 +296,54 @@ function reasonOf ({ error, error_description: description }: TokenResponse['bod
   return `${code}${isText(description) ? description : 'no description'}`
 }
 
-/**
- * Returns what a sign-in demands: of `authorizationParams`, which holds for every sign-in, and of
- * this one, the stricter. A link with other parameters must not loosen what the operator demands.
- */
-export function demandsOf (
-  { max_age: age, acr_values: values, prompt: shown }: NonNullable<ProviderOptions['authorizationParams']>,
-  { maxAge, acrValues, prompt = shown }: SignInParameters
-): Pick<SignInParameters, 'maxAge' | 'acrValues' | 'prompt'> {
-  const always = values?.split(' ')
-  const classes = always && acrValues ? acrValues.filter(value => always.includes(value)) : acrValues ?? always
-  if (classes?.length === 0) {
-    throw unacceptable('acrValues of signInUrl has none of the acr_values in authorizationParams')
-  }
-  // `none` shows nothing, and cannot stand beside another value (OpenID Connect Core 3.1.2.1).
-  const asked = prompt === 'none' ? shown ?? prompt : prompt
-  const isLoginLost = asksToLogIn(shown) && !asksToLogIn(asked)
-  return withoutUndefined({
-    maxAge: age === undefined ? maxAge : Math.min(Number(age), maxAge ?? Infinity),
-    acrValues: classes,
-    prompt: isLoginLost ? `login ${asked}` : asked
-  })
-}
-
 function asksToLogIn (prompt: string | undefined): boolean {
   return prompt?.split(' ').includes('login') === true
+}
+
+const MAX_RESPONSE_BYTES = 1_048_576
+
+interface BackChannelOptions {
+  /** Milliseconds for one request and its response. */
+  timeout: number
+  fetch: typeof fetch
+  /** Permits plain http. */
+  allowInsecureRequests: boolean
+  /** Rewrites a response that does not conform to the standard. */
+  conform?: (response: Response) => Response | Promise<Response>
+}
+
+export type BackChannel = ReturnType<typeof backChannel>
+
+type Request = Pick<oauth.CustomFetchOptions<string, unknown>, 'method' | 'headers'> & {
+  body?: oauth.ProtectedResourceRequestBody
+}
+
+/** Options for oauth4webapi: requests have a timeout and follow no redirect. */
+function backChannel ({ timeout, fetch, allowInsecureRequests, conform }: BackChannelOptions) {
+  return {
+    // GitHub refuses requests without a User-Agent.
+    headers: { 'user-agent': 'fastify-svc-auth' },
+    [oauth.allowInsecureRequests]: allowInsecureRequests,
+    [oauth.customFetch]: async (url: string, { method, headers, body = null }: Request) => {
+      const signal = AbortSignal.timeout(timeout)
+      // The option `fetch` may be a function that ignores the signal.
+      const aborted = once(signal, 'abort').then(() => { throw signal.reason })
+      const request = async () => completed(await fetch(url, { method, headers, body, signal, redirect: 'manual' }))
+      const response = await Promise.race([request(), aborted]).catch((error: unknown) => {
+        throw error instanceof AuthError ? error : unreachable(error)
+      })
+      return conform === undefined ? response : conform(response)
+    }
+  }
+}
+
+/** Reads the whole body, so that the connection is released even if the response is not used. */
+async function completed ({ status, headers, body }: Response): Promise<Response> {
+  const content = await limitedBody(body, MAX_RESPONSE_BYTES)
+  if (content === null) throw unacceptable(`the response is longer than ${MAX_RESPONSE_BYTES} bytes`)
+  const response = new Response(content === '' ? null : content, { status, headers })
+  // With a challenge, oauth4webapi would not read the body, which has the error code (RFC 6749
+  // section 5.2).
+  response.headers.delete('www-authenticate')
+  return response
 }

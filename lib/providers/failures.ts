@@ -120,13 +120,6 @@ export function failedAt (endpoint: string | undefined): (error: unknown) => nev
   }
 }
 
-/** Returns the same failure with the requested URL in front of its message. */
-export function failureAt (url: URL, error: unknown): AuthError {
-  const { code, cause } = providerFailure(error)
-  const { message }: { message?: string } = Object(cause)
-  return failure(code === 'provider_unavailable' ? 'provider_unavailable' : 'provider_error', `${url.href}: ${message}`)
-}
-
 /** Errors of oauth4webapi are known by code: their classes would load the package too early. */
 function codeOf (error: unknown): string {
   return error instanceof Error && 'code' in error && isText(error.code) ? error.code : ''

@@ -1,13 +1,13 @@
 import { Once } from '../base/concurrency.js'
 import { secureUrl } from '../core/fetching.js'
-import { boolean, callable, optional, text } from '../option-checks.js'
+import { boolean, callable, oneOf, optional, text } from '../option-checks.js'
 import type { OAuth2Flow, ProviderApi } from './oauth2-flow.js'
 import type { OidcProviderOptions } from './oidc.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, ExternalProvider, ProviderOptions,
   UncheckedIdentity
 } from './provider.js'
-import { checkedProviderOptions, clientAuthenticationMethod } from './provider-options.js'
+import { checkedProviderOptions } from './provider-options.js'
 
 export type { ProviderApi } from './oauth2-flow.js'
 
@@ -45,7 +45,7 @@ export abstract class OAuth2Provider implements ExternalProvider {
       tokenEndpoint: httpsUrl,
       issuer: optional(text),
       conform: optional(callable<(response: Response) => Response | Promise<Response>>()),
-      clientAuthentication: optional(clientAuthenticationMethod, 'client_secret_post'),
+      clientAuthentication: optional(oneOf('client_secret_basic', 'client_secret_post'), 'client_secret_post'),
       withoutPkce: optional(boolean, false)
     })
     this.name = checked.name

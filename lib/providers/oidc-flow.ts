@@ -1,15 +1,16 @@
+import { createHash } from 'node:crypto'
+import { decodeProtectedHeader } from 'jose/decode/protected_header'
+import { decodeJwt } from 'jose/jwt/decode'
 import * as oauth from 'oauth4webapi'
 import type { AuthenticationContext } from '../authentication.js'
-import { withoutUndefined } from '../base/values.js'
-import { Once } from '../base/concurrency.js'
+import { UUID, withoutUndefined } from '../base/values.js'
 import { isSecureUrl } from '../core/fetching.js'
-import { AuthorizationCodeFlow, type FlowOptions, demandsOf } from './authorization-code.js'
-import { type DiscoveryOptions, ProviderKeys, discover } from './back-channel.js'
-import { failedAt, failure, providerFailure, redacted, unacceptable } from './failures.js'
-import { acceptedIdToken, assertKeyOfIssuer, withTenantOf } from './id-token.js'
-import { presentClaims } from './identity.js'
+import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js'
+import { Discovery, type DiscoveryOptions } from './discovery.js'
+import { CHECK_CLOCK, failedAt, failure, providerFailure, redacted, unacceptable } from './failures.js'
+import { parsedJson, presentClaims } from './identity.js'
 import type {
-  AuthorizationRequest, AuthorizationResponse, EndSessionRequest, SignInParameters, UncheckedIdentity
+  AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity
 } from './provider.js'
 
 /** The claims about a user: of the verified ID token, and what userinfo adds. */
@@ -33,8 +34,7 @@ const CLAIMS_OF_SCOPE: Readonly<Record<string, readonly string[]>> = {
 
 /** The flow of OpenID Connect (Core 3.1) with one provider. */
 export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
-  readonly #server = new Once(() => discover(this.options, this.http))
-  readonly #keys = new ProviderKeys()
+  readonly #discovery = new Discovery(this.options, this.http)
 
   override async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     const url = await super.authorizationUrl(request)
@@ -82,7 +82,7 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
   }
 
   protected override async server (): Promise<oauth.AuthorizationServer> {
-    return this.#server.done()
+    return this.#discovery.server()
   }
 
   /** Validates the token response (OpenID Connect Core 3.1.3) and the signature of its ID token. */
@@ -92,17 +92,17 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     const issuer = await withTenantOf(tokenResponse, server)
     const tokens = await super.tokensIn(tokenResponse, issuer, response, {
       expectedNonce: response.nonce,
-      maxAge: this.#demands(response).maxAge ?? oauth.skipAuthTimeCheck,
+      maxAge: this.demands(response).maxAge ?? oauth.skipAuthTimeCheck,
       requireIdToken: true
     })
-    assertKeyOfIssuer(tokens, { server, issuer, jwks: await this.#keys.verify(server, tokenResponse, this.http) })
+    assertKeyOfIssuer(tokens, { server, issuer, jwks: await this.#discovery.verify(server, tokenResponse) })
     return tokens
   }
 
   protected override async userOf (
     tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
   ): Promise<{ identity: UncheckedIdentity, signed: AuthenticationContext }> {
-    const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.#demands(response).maxAge !== undefined)
+    const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.demands(response).maxAge !== undefined)
     // An empty claim of the ID token must not hide the one of userinfo.
     const idToken = { ...presentClaims(claims), sub }
     const signed = signedProofIn(idToken)
@@ -113,14 +113,10 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
 
   /** Refuses another `acr` than one that was asked for: to a provider, `acr_values` is a wish. */
   #assertContext (response: AuthorizationResponse, { acr }: AuthenticationContext): void {
-    const { acrValues: wanted } = this.#demands(response)
+    const { acrValues: wanted } = this.demands(response)
     if (wanted === undefined || (acr !== null && wanted.includes(acr))) return
     const message = `the acr of the ID token is ${acr ?? 'absent'}, expected ${wanted.join(' or ')}`
     throw failure('not_allowed', message, { isEveryday: acr !== null })
-  }
-
-  #demands (asked: SignInParameters): SignInParameters {
-    return demandsOf(this.options.authorizationParams, asked)
   }
 
   /** Adds the claims of the scopes that only userinfo has: the signed ID token takes precedence. */
@@ -135,7 +131,7 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     const response = await oauth.userInfoRequest(server, this.client, accessToken, this.http).catch(atUserinfo)
     const userinfo = await oauth.processUserInfoResponse(server, this.client, idToken.sub, response).catch(atUserinfo)
     const isSigned = response.headers.get('content-type')?.includes('jwt')
-    if (isSigned) await this.#keys.verify(server, response, this.http)
+    if (isSigned) await this.#discovery.verify(server, response)
     const profile = { ...userinfo, ...idToken }
     // email_verified counts only for the address in the same response.
     const isAboutEmail = (source: Record<string, unknown>): boolean =>
@@ -148,4 +144,103 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
 function signedProofIn ({ amr, acr }: Record<string, unknown>): AuthenticationContext {
   const isList = Array.isArray(amr) && amr.every(method => typeof method === 'string')
   return { amr: isList ? amr : [], acr: typeof acr === 'string' ? acr : null }
+}
+
+/** Seconds by which the provider's clock may differ: the default of oauth4webapi. */
+const CLOCK_TOLERANCE = 30
+
+/**
+ * Stands for the tenant in the one document that Microsoft Entra publishes for all tenants. Its
+ * keys name the issuer that they may sign for (Microsoft identity platform, "Validate the issuer"
+ * and "Validate the signing key issuer").
+ */
+const PLACEHOLDER = '{tenantid}'
+
+/**
+ * Returns the claims of an ID token after the checks of OpenID Connect Core 3.1.3.7 and 3.1.3.8.
+ *
+ * @param tokens a token response that was processed with `requireIdToken`
+ * @param checksAge whether `max_age` was asked for, so that `auth_time` counts
+ */
+function acceptedIdToken (
+  tokens: oauth.TokenEndpointResponse, { client_id: clientId }: oauth.Client, checksAge: boolean
+): oauth.IDToken {
+  const claims = oauth.getValidatedIdTokenClaims(tokens)
+  const latest = Date.now() / 1000 + CLOCK_TOLERANCE
+  // Never undefined with requireIdToken.
+  if (claims === undefined || claims.iat > latest) {
+    throw unacceptable(`the ID token was issued in the future: ${CHECK_CLOCK}`)
+  }
+  const { azp, at_hash: accessTokenHash, auth_time: authTime = 0 } = claims
+  // oauth4webapi checks only that it is not too old.
+  if (checksAge && authTime > latest) {
+    throw unacceptable('the auth_time of the ID token is in the future, so it says nothing about max_age')
+  }
+  if (azp !== undefined && azp !== clientId) {
+    throw unacceptable('the ID token was issued to another client: its azp is not the clientId')
+  }
+  const hash = hashOf(tokens)
+  if (hash !== null && accessTokenHash !== undefined && accessTokenHash !== hash) {
+    throw unacceptable('the at_hash of the ID token does not match the access token')
+  }
+  return claims
+}
+
+/**
+ * Computes the `at_hash` of the access token: the left half of its hash, with the hash function of
+ * the signature algorithm (OpenID Connect Core 3.1.3.6). Null for an algorithm that names none,
+ * such as EdDSA: providers differ there.
+ */
+function hashOf ({ id_token: idToken, access_token: accessToken }: oauth.TokenEndpointResponse): string | null {
+  const { alg } = decodeProtectedHeader(String(idToken))
+  const [bits] = /(256|384|512)$/.exec(String(alg)) ?? []
+  if (bits === undefined) return null
+  const digest = createHash(`sha${bits}`).update(accessToken).digest()
+  return digest.subarray(0, digest.length / 2).toString('base64url')
+}
+
+/**
+ * Fills the tenant of the ID token into the issuer of the metadata, if that is a template. The
+ * token is not verified yet: its tenant only selects the issuer that the token must then match.
+ */
+async function withTenantOf (
+  tokenResponse: Response, server: oauth.AuthorizationServer
+): Promise<oauth.AuthorizationServer> {
+  if (!server.issuer.includes(PLACEHOLDER)) return server
+  const { id_token: idToken }: { id_token?: unknown } = Object(parsedJson(await tokenResponse.clone().text()))
+  const tenant = tenantOf(String(idToken))
+  return tenant === null ? server : { ...server, issuer: server.issuer.replace(PLACEHOLDER, tenant) }
+}
+
+/** Returns null for what is not an ID token of a tenant: oauth4webapi reports what is wrong. */
+function tenantOf (idToken: string): string | null {
+  try {
+    const { tid } = decodeJwt(idToken)
+    return typeof tid === 'string' && UUID.test(tid) ? tid : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Checks that a verified ID token names a tenant and that its key may sign for that tenant, if the
+ * issuer of the metadata is a template: some keys of the common set belong to one tenant.
+ *
+ * @param issuer the metadata with the tenant filled in
+ */
+function assertKeyOfIssuer (
+  { id_token: idToken }: oauth.TokenEndpointResponse,
+  { server, issuer, jwks }: {
+    server: oauth.AuthorizationServer, issuer: oauth.AuthorizationServer, jwks: oauth.JWKS
+  }
+): void {
+  if (!server.issuer.includes(PLACEHOLDER)) return
+  const { kid } = decodeProtectedHeader(String(idToken))
+  const key = jwks.keys.find(key => key.kid === kid)
+  if (issuer === server || key === undefined) throw unacceptable('the ID token names no tenant or no key')
+  // The issuer of a key is the template when the key may sign for all tenants.
+  const keyIssuer: unknown = Reflect.get(key, 'issuer')
+  if (keyIssuer !== undefined && keyIssuer !== server.issuer && keyIssuer !== issuer.issuer) {
+    throw unacceptable('the key that signed the ID token belongs to another issuer')
+  }
 }

@@ -1,10 +1,11 @@
+import { createPrivateKey } from 'node:crypto'
 import type { JWK } from 'jose'
 import { isVerified } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { Once } from '../base/concurrency.js'
 import { secureUrl } from '../core/fetching.js'
-import { boolean, oneOf, optional } from '../option-checks.js'
-import { checkedProviderOptions, clientKeyOption, secretOption } from './provider-options.js'
+import { type Check, boolean, callable, oneOf, optional } from '../option-checks.js'
+import { checkedProviderOptions, issued } from './provider-options.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
@@ -161,4 +162,44 @@ function issuersOf (url: URL): [URL, URL] {
   const path = url.pathname.replace(WELL_KNOWN, '').replace(/\/$/, '')
   const at = (pathname: string): URL => Object.assign(new URL(url), { pathname, search: '' })
   return [at(path), at(`${path}/`)]
+}
+
+/** The client secret, or a function that returns it. */
+const secretOption: Check<string | (() => string | Promise<string>)> = (value, option) =>
+  typeof value === 'function' ? callable<() => string>()(value, option) : issued('client secret')(value, option)
+
+/** Algorithms as Web Crypto names them (RFC 7518 section 3.1, RFC 8037). */
+const ALGORITHMS = {
+  ES256: { name: 'ECDSA', namedCurve: 'P-256' },
+  EdDSA: { name: 'Ed25519' },
+  PS256: { name: 'RSA-PSS', hash: 'SHA-256' },
+  RS256: { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+}
+
+/** A private JWK, several of which the first signs, or a function that is called each time. */
+const clientKeyOption: Check<() => ReturnType<typeof imported>> = (value, option) => {
+  const present = () => imported(valueOf(value), option)
+  present()
+  return present
+}
+
+/** Returns the value of an option, or what its function returns now. */
+export function valueOf (option: unknown): unknown {
+  return typeof option === 'function' ? option() : option
+}
+
+/** Imports a private key. The error does not say what is wrong: that could reveal a part of it. */
+export function signingKey (key: Parameters<typeof createPrivateKey>[0], alg: string, must: string) {
+  try {
+    return createPrivateKey(key).toCryptoKey(Reflect.get(ALGORITHMS, alg), false, ['sign'])
+  } catch {
+    throw new OptionsError(must)
+  }
+}
+
+function imported (jwks: unknown, option: string) {
+  const { alg, kid, x5t, 'x5t#S256': x5tS256, ...key } = Object([jwks].flat()[0])
+  const must = `${option} must be a private JWK whose alg is one of ${Object.keys(ALGORITHMS).join(', ')}, or several`
+  const header = { alg, typ: 'JWT', kid, x5t, 'x5t#S256': x5tS256 }
+  return { key: signingKey({ key, format: 'jwk' }, alg, must), header }
 }

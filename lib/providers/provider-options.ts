@@ -1,12 +1,11 @@
-import { createPrivateKey } from 'node:crypto'
 import { type Defined, withoutUndefined } from '../base/values.js'
 import { isPlainObject, isText } from '../claims.js'
 import { isSecureUrl } from '../core/fetching.js'
 import { isPath } from '../core/redirects.js'
 import { OptionsError } from '../errors.js'
 import {
-  type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe, oneOf, optional,
-  text, unknownOption, wholeNumber
+  type Check, type Checks, type ChecksOf, assertKnownOptions, callable, checkedMembers, listOf, mustBe, optional, text,
+  unknownOption, wholeNumber
 } from '../option-checks.js'
 import { isBare } from '../secrets.js'
 import type { ProviderOptions } from './provider.js'
@@ -26,8 +25,6 @@ const HOW_TO_SET = ', and there is none; set the environment variable that it co
   'or use providersFromEnv(), which leaves out a provider without settings'
 
 const ALONE = ', without quotes or blanks around it, and without control characters'
-
-export const clientAuthenticationMethod = oneOf('client_secret_basic', 'client_secret_post')
 
 /** The options of every provider class. */
 const commonOptions = (scopes: readonly string[]) => ({
@@ -52,10 +49,6 @@ export function checkedProviderOptions<Own extends Checks> (
     `expected one of ${Object.keys(common).join(', ')}, or one that only this provider has`)
   return { name, ...checkedMembers(options, checks, `${name}: `) }
 }
-
-/** The client secret, or a function that returns it. */
-export const secretOption: Check<string | (() => string | Promise<string>)> = (value, option) =>
-  typeof value === 'function' ? callable<() => string>()(value, option) : issued('client secret')(value, option)
 
 /** An absent value usually comes from an environment variable that is not set. */
 export function issued (what: string): Check<string> {
@@ -101,43 +94,4 @@ export function assertProviderName (name: unknown): asserts name is string {
   if (RESERVED_NAMES.includes(name)) {
     throw new OptionsError(`name of a provider must not be "${name}", which is reserved`)
   }
-}
-
-/** Algorithms as Web Crypto names them (RFC 7518 section 3.1, RFC 8037). */
-const ALGORITHMS = {
-  ES256: { name: 'ECDSA', namedCurve: 'P-256' },
-  EdDSA: { name: 'Ed25519' },
-  PS256: { name: 'RSA-PSS', hash: 'SHA-256' },
-  RS256: { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
-}
-
-/** A key, and the header of what it signs. */
-export type ClientKey = ReturnType<typeof imported>
-
-/** A private JWK, several of which the first signs, or a function that is called each time. */
-export const clientKeyOption: Check<() => ClientKey> = (value, option) => {
-  const present = (): ClientKey => imported(valueOf(value), option)
-  present()
-  return present
-}
-
-/** Returns the value of an option, or what its function returns now. */
-export function valueOf (option: unknown): unknown {
-  return typeof option === 'function' ? option() : option
-}
-
-/** Imports a private key. The error does not say what is wrong: that could reveal a part of it. */
-export function signingKey (key: Parameters<typeof createPrivateKey>[0], alg: string, must: string) {
-  try {
-    return createPrivateKey(key).toCryptoKey(Reflect.get(ALGORITHMS, alg), false, ['sign'])
-  } catch {
-    throw new OptionsError(must)
-  }
-}
-
-function imported (jwks: unknown, option: string) {
-  const { alg, kid, x5t, 'x5t#S256': x5tS256, ...key } = Object([jwks].flat()[0])
-  const must = `${option} must be a private JWK whose alg is one of ${Object.keys(ALGORITHMS).join(', ')}, or several`
-  const header = { alg, typ: 'JWT', kid, x5t, 'x5t#S256': x5tS256 }
-  return { key: signingKey({ key, format: 'jwk' }, alg, must), header }
 }

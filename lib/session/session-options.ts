@@ -7,8 +7,7 @@ import {
 import { secretsOf } from '../secrets.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import type { Site } from '../core/site.js'
-import { MemoryAuthStore, sessionRowsOf } from '../engines/memory/memory.js'
-import type { SessionRows } from './store.js'
+import { type SessionRows, capabilitiesOf } from './store.js'
 import { DAY_MS } from '../base/values.js'
 
 type OptionsOfSession = Omit<FastifySessionOptions, 'store' | 'cookie'>
@@ -97,10 +96,13 @@ const checkedOptions = table({
 /**
  * Checks the options of the session that the plugin registers.
  *
- * @param users the store of users, which keeps the sessions too if it can
+ * @param stores `users`: the store of users, which keeps the sessions too if it can; `inMemory`
+ *   makes one that keeps them otherwise
  * @param prefix the path in front of all routes
  */
-export function checkedSession (session: unknown, users: AuthStore, site: Site, prefix: string): OwnSession {
+export function checkedSession (
+  session: unknown, { users, inMemory }: { users: AuthStore, inMemory: () => SessionRows }, site: Site, prefix: string
+): OwnSession {
   const { store, remember, cookie, secret, ...others } = checkedOptions(session, 'session')
   const options = {
     ...others,
@@ -109,9 +111,11 @@ export function checkedSession (session: unknown, users: AuthStore, site: Site, 
     ...(store !== undefined && store !== 'memory' && { store })
   }
   assertAccepted(options, [prefix, site.publicPath(prefix)])
+  const { sessions, entries } = capabilitiesOf(users)
+  const isKept = store !== 'memory' && sessions !== null && entries !== null
   return Object.freeze({
     options,
-    rows: sessionRowsOf(store === 'memory' ? new MemoryAuthStore() : users),
+    rows: isKept ? { sessions, entries } : inMemory(),
     isMemoryChosen: store === 'memory',
     remember: remember === null ? null : remember.days * DAY_MS
   })

@@ -167,10 +167,6 @@ export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION, MAIL_ATTEMP
 /** The kind of an entry that was taken, where its row is kept. */
 export const TAKEN = ' taken'
 
-export function lifetimeOf (kind: string): number {
-  return RECORDS_OF_USE.includes(kind) ? RECORD_MS : PENDING_MS
-}
-
 /** The number of sign-ins that may be pending in a session. */
 export const MAX_PENDING = 8
 

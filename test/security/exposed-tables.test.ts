@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
-import { MIGRATIONS } from '../../lib/engines/postgres/migrations.js'
+import { POSTGRES_MIGRATIONS } from '../../lib/engines/postgres/migrations.js'
 import { databaseName } from '../helpers/embedded-postgres.js'
 import { clientOf, emptyDatabase, query } from '../helpers/postgres.js'
 import { roleOf } from '../store/postgres/database.js'
@@ -137,7 +137,7 @@ t.test('attack 140: a role that does not own the tables is not told to hide them
 
 t.test('attack 140: rights of everyone count without these roles, on an engine of the application, for tables of its own migrations', async t => {
   const url = await emptyDatabase(t)
-  await query(url, Object.values(MIGRATIONS).flat().flatMap(({ sql }) => sql).join('\n'))
+  await query(url, Object.values(POSTGRES_MIGRATIONS).flat().flatMap(({ sql }) => sql).join('\n'))
   await query(url, 'grant select on svc_auth_credentials to public')
   for (const target of [url, clientOf(t, url)]) {
     const store = new SqlAuthStore(target, { createTables: false })

@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine } from '../../lib/index.js'
 import { hashing } from '../../lib/features/password/hashing.js'
-import { storeFailure } from '../../lib/engines/sqlite/database.js'
+import { sqliteFailures } from '../../lib/engines/sqlite/database.js'
 import { localProvider } from '../helpers/app.js'
 import { selfSigned } from '../helpers/certificate.js'
 import { freePort } from '../helpers/loopback.js'
@@ -89,7 +89,10 @@ t.test('a native module of better-sqlite3 that was built for another Node.js is 
   for (const error of [
     Object.assign(new Error("The module 'better_sqlite3.node' was compiled against a different Node.js version"), { code: 'ERR_DLOPEN_FAILED' }),
     new Error('Could not locate the bindings file. Tried: …')
-  ]) t.match(storeFailure(error), { code: 'unavailable', cause: { message: /; build it for this version of Node\.js: npm rebuild better-sqlite3$/ } })
+  ]) {
+    const advice = /; build it for this version of Node\.js: npm rebuild better-sqlite3$/
+    t.match(sqliteFailures.toAuthError(error), { code: 'unavailable', cause: { message: advice } })
+  }
 })
 
 t.test('sslmode=no-verify is a warning, other modes are none', async t => {

@@ -6,10 +6,10 @@ import { drizzle as drizzlePostgres } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { PostgresDatabase } from '../../lib/engines/postgres/database.js'
-import { MIGRATIONS as POSTGRES } from '../../lib/engines/postgres/migrations.js'
+import { POSTGRES_MIGRATIONS as POSTGRES } from '../../lib/engines/postgres/migrations.js'
 import { SqliteDatabase } from '../../lib/engines/sqlite/database.js'
-import { MIGRATIONS as SQLITE } from '../../lib/engines/sqlite/migrations.js'
-import type { TablePart } from '../../lib/engines/sql-engine.js'
+import { SQLITE_MIGRATIONS as SQLITE } from '../../lib/engines/sqlite/migrations.js'
+import type { TablePart } from '../../lib/engines/sql-tables.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 
 const USERS = ['svc_auth_credentials', 'svc_auth_migrations', 'svc_auth_provider_links', 'svc_auth_users']

@@ -28,7 +28,7 @@ import type { EntryContent } from '../../lib/schema/sessions.js'
 import type { Attempt, ExceededLimit } from '../../lib/session/store.js'
 import type { EntryKey, OneTimeEntry } from '../../lib/session/store.js'
 import type { RevocationListener } from '../../lib/session/store.js'
-import type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqliteConnection } from '../../lib/engines/sql-engine.js'
+import type { DrizzlePostgres, DrizzleSqlite, PostgresClient, SqliteConnection } from '../../lib/engines/sql.js'
 
 test('MemoryAuthStore is an AuthStore without options', () => {
   expect<MemoryAuthStore>().type.toBeAssignableTo<AuthStore>()

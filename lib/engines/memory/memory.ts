@@ -9,8 +9,8 @@ import { Sweeper, lazilyBy } from '../../base/concurrency.js'
 import { BoundedMap } from '../../base/values.js'
 import {
   ENDED_MS, type EndedSession, type EntryContent, type EntryKey, type FoundSession, type ListedSession, MAX_LISTED,
-  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, type SessionChange, type SessionRows,
-  type SessionUser, type StoredSessions, capabilitiesOf, lifetimeOf, unwrittenRow
+  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, RECORDS_OF_USE, RECORD_MS, type SessionChange,
+  type SessionUser, type StoredSessions, unwrittenRow
 } from '../../session/store.js'
 import { applyRule, factorExists } from '../apply-rule.js'
 
@@ -149,12 +149,6 @@ function copyOf (value: unknown): unknown {
   return copy
 }
 
-/** Returns the sessions of a store; in memory when it has none. */
-export function sessionRowsOf (store: AuthStore): SessionRows {
-  const { sessions, entries } = capabilitiesOf(store)
-  return sessions === null || entries === null ? new MemoryAuthStore() : { sessions, entries }
-}
-
 /** The maximum of entries of a kind, and of anonymous sessions: any client can cause them. */
 const MAX_ANONYMOUS = 50_000
 
@@ -257,7 +251,8 @@ export class MemoryEntries implements OneTimeEntries {
 
   #sweep (now: number): void {
     for (const row of this.#rows.values()) {
-      if (row.startedAt <= now - lifetimeOf(row.kind)) this.#remove(row)
+      const lifetime = RECORDS_OF_USE.includes(row.kind) ? RECORD_MS : PENDING_MS
+      if (row.startedAt <= now - lifetime) this.#remove(row)
     }
   }
 }

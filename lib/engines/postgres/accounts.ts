@@ -1,21 +1,21 @@
-import { type Account, type AccountLink, type Factor, endsSessions } from '../../accounts/account.js'
+import { type Account, type AccountLink, type Factor, generationOf } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { KeyedMutex, TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
 import {
-  type SQL, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or, providerLinks, sql,
-  users
+  type SQL, type SQLWrapper, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or,
+  providerLinks, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import { accountReads, excluded, given } from '../sql-rows.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
 } from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import {
-  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, byCodePoints, isBlockedAt, isUser, json
+  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, isUser, json
 } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
-import { causeOf, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure } from './failures.js'
+import { postgresFailures } from './failures.js'
 
 /** Where the user's row is, and by which transaction it was written. */
 const VERSION = sql<string>`${users}.xmin::text || ${users}.ctid::text`
@@ -26,6 +26,8 @@ const USER_COLUMNS = {
   claims: json('claims'),
   extras: json('extras')
 }
+
+const BLOCK = sql`${users.extras} -> 'blocked'`
 
 /** So often a change is tried when another user has what its rule takes for free. */
 const MAX_COLLISIONS = 5
@@ -48,9 +50,15 @@ export function postgresAccounts (
     isBetween: (text, first, end) => sql`(${text} ~>=~ ${first} and ${text} ~<~ ${end})`,
     note: name => sql`(${users.extras} ->> ${sql.raw(`'${name}'`)})`,
     createdAt: sql`(${users.extras} ->> 'created_at')::bigint`,
-    isBlocked: isBlockedAt
+    // The first condition is that of the partial index.
+    isBlocked: now => sql`(${BLOCK} is not null and coalesce((${BLOCK} ->> 'until')::bigint > ${now}, true))`
   })
   return { ...reads, insert: insert(database, withFactors), change: change(database, withFactors, revocations) }
+}
+
+/** Orders by code points: the databases' own collations differ. */
+function byCodePoints (column: SQLWrapper): SQL {
+  return sql`${column} collate "C"`
 }
 
 function insert (database: PostgresDatabase, withFactors: PostgresDatabase): StoredAccounts['insert'] {
@@ -61,7 +69,7 @@ function insert (database: PostgresDatabase, withFactors: PostgresDatabase): Sto
       await statement
       return true
     } catch (error) {
-      if (isUniqueViolation(error) || isFactorTaken(error)) return false
+      if (postgresFailures.isUniqueViolation(error) || postgresFailures.isFactorTaken(error)) return false
       throw error
     }
   })
@@ -190,11 +198,11 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
       try {
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
       } catch (error) {
-        if (isUniqueViolation(error)) return 'collided'
+        if (postgresFailures.isUniqueViolation(error)) return 'collided'
         throw error
       }
     }
-    const how = { deadline, failure: after === null ? failureOfDeletion : failureOfChange }
+    const how = { deadline, failure: after === null ? postgresFailures.ofDeletion : postgresFailures.ofChange }
     // Then it is a new account: what is neither there before nor afterwards is no change.
     if (before === null || version === undefined) return add(after, outcome, how)
     const { removed, written } = linkChanges(before, after ?? before)
@@ -210,7 +218,8 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     const changesFactors = ofFactors.written.length + ofFactors.removed.length > 0
     const { plain, whole, saveUser, remove } = statements()
     const { save, end } = changesFactors ? whole() : plain
-    if (!endsSessions(before, after)) {
+    const isRevocation = after === null || generationOf(after) > generationOf(before)
+    if (!isRevocation) {
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
       const statement = isOfUserAlone && !changesFactors ? saveUser : save
       return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), how)
@@ -219,14 +228,6 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     return revocations.run(revocation =>
       withFactors.run(() => outcome(statement.execute({ ...values, ...revocation })), how))
   }
-}
-
-function failureOfChange (error: unknown): AuthError {
-  return isFactorTaken(error) ? factorExists() : storeFailure(error)
-}
-
-function failureOfDeletion (error: unknown): AuthError {
-  return isForeignKeyViolation(error) ? new AuthError('user_in_use', { cause: causeOf(error) }) : storeFailure(error)
 }
 
 function changeStatements (db: PostgresDrizzle) {

@@ -5,15 +5,15 @@ import {
   users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import type { Batch, Columns, Decoder, SqlDatabase, SqlTables, Values } from '../sql-database.js'
+import type { Batch, Columns, Decoder, SqlDatabase, Values } from '../sql-database.js'
 import {
   DROPPED, type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState,
   tablesOf
-} from '../sql-engine.js'
+} from '../sql-tables.js'
 import { given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { isRetryable, isTableMissing, otherEncoding, storeFailure } from './failures.js'
-import { MIGRATIONS } from './migrations.js'
+import { otherEncoding, postgresFailures } from './failures.js'
+import { POSTGRES_MIGRATIONS } from './migrations.js'
 
 /** A named statement stays on the server: it fails behind a pooler, and after a migration. */
 export const UNNAMED = ''
@@ -28,31 +28,9 @@ export function json (name: string): SQL {
   return sql`${sql.param(given(name), { mapToDriverValue: JSON.stringify })}::text::jsonb`
 }
 
-export function jsonOrNull (name: string): SQL {
-  return sql`nullif(${json(name)}, 'null')`
-}
-
 /** A boolean that is read as one: drivers differ in what they make of the type. */
 export function isTrue (value: SQLWrapper): SQL<boolean> {
   return sql`(${value})::int`.mapWith(value => Number(value) === 1)
-}
-
-/** Orders by code points: the databases' own collations differ. */
-export function byCodePoints (column: SQLWrapper): SQL {
-  return sql`${column} collate "C"`
-}
-
-/** Milliseconds since the epoch, by the one clock that all processes share. */
-export const NOW = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
-
-/** The start of the statement by that clock: one time for all its parts. */
-export const STATEMENT_START = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
-
-const BLOCK = sql`${users.extras} -> 'blocked'`
-
-/** The first condition is that of the partial index. */
-export function isBlockedAt (now: number): SQL {
-  return sql`(${BLOCK} is not null and coalesce((${BLOCK} ->> 'until')::bigint > ${now}, true))`
 }
 
 /** Sends a statement with its values. The rows have the columns as the server's text. */
@@ -64,10 +42,6 @@ export interface BuiltStatement<Row> {
 }
 
 export const TEXT: Decoder = { mapFromDriverValue: text => text }
-
-export const NUMBER: Decoder = { mapFromDriverValue: Number }
-
-export const BOOLEAN: Decoder = { mapFromDriverValue: text => text === '1' }
 
 /**
  * Prepares a statement. What Drizzle does each time it runs one takes a third of the CPU time: what
@@ -129,16 +103,8 @@ async function appliedMigrations (db: PostgresDrizzle): Promise<{ names: string[
   return { names: applied.map(({ name }) => name), schema }
 }
 
-export async function postgresTables (db: PostgresDrizzle): Promise<TableState> {
-  const [{ names }, [{ isOwn } = { isOwn: false }]] = await Promise.all([
-    appliedMigrations(db),
-    db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
-  ])
-  return tableState(MIGRATIONS, names.length === 0 && isOwn ? null : names)
-}
-
 function lacksTables (part: TablePart, applied: readonly string[]): boolean {
-  return MIGRATIONS[part].some(({ name }) => !applied.includes(name))
+  return POSTGRES_MIGRATIONS[part].some(({ name }) => !applied.includes(name))
 }
 
 /**
@@ -151,8 +117,8 @@ function lacksTables (part: TablePart, applied: readonly string[]): boolean {
 export function migration (part: TablePart, schema: string | null): string {
   const table = mainTable(part)
   // With the table of users, the foreign keys of other parts are dropped.
-  const dropped = part === 'users' ? Object.values(MIGRATIONS).flat() : MIGRATIONS[part]
-  const names = tablesOf(MIGRATIONS[part])
+  const dropped = part === 'users' ? Object.values(POSTGRES_MIGRATIONS).flat() : POSTGRES_MIGRATIONS[part]
+  const names = tablesOf(POSTGRES_MIGRATIONS[part])
   const tables = listed(names)
   return `do $svc_auth$ declare present text := ${schema === null ? 'null' : literal(schema)};
   begin
@@ -181,7 +147,7 @@ export function migration (part: TablePart, schema: string | null): string {
       end if;
       delete from svc_auth_migrations where name = any(${listed(dropped.map(({ name }) => name))});
     end if;
-    ${MIGRATIONS[part].map(applied).join('\n')}
+    ${POSTGRES_MIGRATIONS[part].map(applied).join('\n')}
   end $svc_auth$`
 }
 
@@ -189,7 +155,7 @@ export function migration (part: TablePart, schema: string | null): string {
 const literal = (text: string): string => `E'${text.replace(/['\\]/g, '$&$&')}'`
 
 /** A list of names as SQL. */
-export const listed = (names: string[]): string => `array['${names.join("', '")}']`
+const listed = (names: string[]): string => `array['${names.join("', '")}']`
 
 function applied ({ name, sql: statements }: Migration): string {
   return `if not exists (select from svc_auth_migrations where name = '${name}') then
@@ -234,7 +200,7 @@ export interface PostgresDatabaseOptions {
   isOwn?: boolean | undefined
 }
 
-/** Turns an error into the one for the caller; default {@link storeFailure}. */
+/** Turns an error into the one for the caller; default as for any statement. */
 type Failure = (error: unknown) => AuthError
 
 export interface RunOptions {
@@ -247,7 +213,7 @@ export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]
 export class PostgresDatabase implements SqlDatabase {
   // Rows have the types that they have on SQLite.
   readonly tables =
-    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlTables
+    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlDatabase['tables']
 
   readonly db: PostgresDrizzle
   readonly notSwept: SqlDatabase['notSwept']
@@ -302,12 +268,24 @@ export class PostgresDatabase implements SqlDatabase {
 
   /** Makes the part, and those before it, however long that takes. */
   async make (): Promise<void> {
-    await this.#tables.done().catch((error: unknown) => { throw storeFailure(error) })
+    await this.#tables.done().catch((error: unknown) => { throw postgresFailures.toAuthError(error) })
+  }
+
+  /** Compares the tables with those of this version. */
+  tableState (): Promise<TableState> {
+    return this.untouched(async () => {
+      const [{ names }, [{ isOwn } = { isOwn: false }]] = await Promise.all([
+        appliedMigrations(this.db),
+        this.db.select({ isOwn: isTrue(sql`to_regclass('svc_auth_users') is not null`) }).from(sql`(select) as nothing`)
+      ])
+      return tableState(POSTGRES_MIGRATIONS, names.length === 0 && isOwn ? null : names)
+    })
   }
 
   /** Runs statements that need no tables within five seconds. */
   async untouched<T> (statements: () => Promise<T>): Promise<T> {
-    return withTimeout(TIMEOUT_MS, statements(), 'Postgres').catch((error: unknown) => { throw storeFailure(error) })
+    return withTimeout(TIMEOUT_MS, statements(), 'Postgres')
+      .catch((error: unknown) => { throw postgresFailures.toAuthError(error) })
   }
 
   /** May take minutes, as an index of millions of rows: meanwhile calls are `unavailable`. */
@@ -351,7 +329,7 @@ export class PostgresDatabase implements SqlDatabase {
    */
   async run<T> (
     statement: () => Promise<T>,
-    { deadline = Date.now() + TIMEOUT_MS, failure = storeFailure }: RunOptions = {}
+    { deadline = Date.now() + TIMEOUT_MS, failure = postgresFailures.toAuthError }: RunOptions = {}
   ): Promise<T> {
     try {
       return await withTimeout(deadline - Date.now(), this.#onTables(statement), 'Postgres')
@@ -366,7 +344,7 @@ export class PostgresDatabase implements SqlDatabase {
     try {
       return await withRetry(statement)
     } catch (error) {
-      if (!this.#options.createTables || !isTableMissing(error)) throw error
+      if (!this.#options.createTables || !postgresFailures.isTableMissing(error)) throw error
       const isFirst = again.attempt === undefined
       await again.done()
       const result = await withRetry(statement)
@@ -387,7 +365,7 @@ async function withRetry<T> (run: () => Promise<T>, attempts = MAX_ATTEMPTS): Pr
   try {
     return await run()
   } catch (error) {
-    if (attempts === 1 || !isRetryable(error)) throw error
+    if (attempts === 1 || !postgresFailures.isRetryable(error)) throw error
     return withRetry(run, attempts - 1)
   }
 }

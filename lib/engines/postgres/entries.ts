@@ -9,7 +9,12 @@ import {
 } from '../../session/store.js'
 import { excluded, given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { NUMBER, type PostgresDatabase, type Prepared, STATEMENT_START, json } from './database.js'
+import { type PostgresDatabase, type Prepared, json } from './database.js'
+
+const NUMBER = { mapFromDriverValue: Number }
+
+/** One time for all parts of a statement, by the clock that all processes share. */
+const STATEMENT_START = sql`(extract(epoch from statement_timestamp()) * 1000)::bigint`
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)
 const { kind, owner, content, attempts, startedAt } = columns
@@ -18,7 +23,7 @@ const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
 /** Each operation is one statement. */
-export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
+export function postgresEntries (database: PostgresDatabase): Omit<OneTimeEntries, 'find' | 'takenAt'> {
   const insertion = (condition: SQL, how: 'alone' | 'entries') => database.prepared(db => {
     // The new one is not among those that the statement sees.
     const oldest = db.$with('oldest').as(db.delete(oneTimeEntries)
@@ -34,7 +39,6 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
   }, { hash }, how)
   const insert = insertion(database.asyncCommit, 'entries')
   const insertRecord = insertion(sql`true`, 'alone')
-  const byKey = database.prepared(db => db.select({ content }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const owners = sql`(select jsonb_array_elements_text(${json('owners')}))`
   const take = database.prepared(
     db => db.update(oneTimeEntries)
@@ -44,7 +48,6 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
     { content },
     'entries'
   )
-  const taken = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
@@ -62,9 +65,7 @@ export function postgresEntries (database: PostgresDatabase): OneTimeEntries {
       const statement = RECORDS_OF_USE.includes(entry.kind) ? insertRecord : insert
       await statement({ ...entry, others: most - 1 })
     },
-    find: async entry => contentOf(await byKey({ ...entry })),
     take: async (hash, kind, owners) => contentOf(await take({ hash, kind, owners, now: Date.now() })),
-    takenAt: async entry => (await taken({ ...entry, kind: entry.kind + TAKEN }))[0]?.startedAt ?? null,
     attempt: async (entry, most) => contentOf(await noteAttempt({ ...entry, most })),
     count: async (owner, kind, since) => Number((await counted({ owner, kind, since }))[0]?.entries)
   }

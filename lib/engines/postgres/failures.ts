@@ -1,4 +1,5 @@
 import { AuthError } from '../../errors.js'
+import { EngineFailures } from '../engine-failures.js'
 
 const UNSTORABLE = 'A value holds a NUL character or half a surrogate pair, which Postgres cannot store.'
 
@@ -7,11 +8,10 @@ const NOT_NULL_VIOLATION = '23502'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const DUPLICATE_TABLE = '42P07'
-export const UNDEFINED_TABLE = '42P01'
-export const UNDEFINED_SCHEMA = '3F000'
-export const READ_ONLY = '25006'
-export const NO_RIGHT = '42501'
 const TOO_MANY_CONNECTIONS = '53300'
+
+/** What a look into the database may find too, before a statement meets it. */
+const FOUND = { noTable: '42P01', noSchema: '3F000', readOnly: '25006', noRight: '42501' }
 
 const UNKNOWN_AUTHORITY =
   "name the file of the authority's certificate in the URL: sslmode=verify-full&sslrootcert=ca.pem"
@@ -37,12 +37,13 @@ const ADVICE: Record<string, string> = {
   22023: 'correct this setting in the URL',
   42704: 'correct this setting in the URL',
   '3D000': 'create the database first: createdb',
-  [UNDEFINED_TABLE]: 'run the migrations that make the tables, or leave createTables at true',
-  [UNDEFINED_SCHEMA]: 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
+  [FOUND.noTable]: 'run the migrations that make the tables, or leave createTables at true',
+  [FOUND.noSchema]: 'let search_path begin with the schema of the tables, such as ?search_path=app in the URL; ' +
     'createTables: false takes the tables that are found',
-  [READ_ONLY]: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
+  [FOUND.readOnly]: 'connect to the primary: a standby cannot write; with several hosts in the URL, ' +
     'target_session_attrs=read-write chooses it; on a primary, set default_transaction_read_only = off',
-  [NO_RIGHT]: 'grant this role what is missing, or make the tables with a role that may and set createTables to false',
+  [FOUND.noRight]: 'grant this role what is missing, ' +
+    'or make the tables with a role that may and set createTables to false',
   57014: 'see what holds a lock, or keeps the server busy (pg_stat_activity)',
   53100: 'make room on the disk of the server',
   [TOO_MANY_CONNECTIONS]: 'lower the sizes of the connection pools or raise max_connections'
@@ -61,73 +62,75 @@ function sqlState (error: unknown): unknown {
 
 const hasState = (...states: unknown[]) => (error: unknown): boolean => states.includes(sqlState(error))
 
-export const isUniqueViolation = hasState(UNIQUE_VIOLATION)
-
-/** Whether another user has the factor: the statement that writes it gives it no user then. */
-export const isFactorTaken = hasState(NOT_NULL_VIOLATION)
-
-/** A reference with `on delete restrict` has a state of its own since Postgres 18. */
-export const isForeignKeyViolation = hasState('23503', '23001')
-
-/** Whether a concurrent statement came first: this one may succeed when it is run again. */
-export const isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
-
-export const isTableMissing = hasState(UNDEFINED_TABLE)
-
-/**
- * Whether the connection may cause an answer, by what it took over when it was opened: the settings
- * and the role of that time.
- */
-export const isOfConnection = hasState(READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, NO_RIGHT)
-
-/** Whether the server, or a limit of the role or the database, refused a connection for now. */
-export const hasNoRoom = hasState(TOO_MANY_CONNECTIONS)
-
 /** What Postgres calls text that it cannot store: in `text`, and the two kinds in `jsonb`. */
 const isUnstorable = hasState('22021', '22P05', '22P02')
 
-/** Whether the server answered a statement with an error and keeps the connection. */
-export function isAnswer (error: unknown): boolean {
-  return Object(reasonOf(error)).severity === 'ERROR'
+class PostgresFailures extends EngineFailures {
+  readonly isUniqueViolation = hasState(UNIQUE_VIOLATION)
+
+  /** The statement that writes a factor of another user gives it no user. */
+  readonly isFactorTaken = hasState(NOT_NULL_VIOLATION)
+
+  /** A reference with `on delete restrict` has a state of its own since Postgres 18. */
+  readonly isForeignKeyViolation = hasState('23503', '23001')
+
+  /** Whether a concurrent statement came first: this one may succeed when it is run again. */
+  readonly isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
+
+  readonly isTableMissing = hasState(FOUND.noTable)
+
+  /**
+   * Whether the connection may cause an answer, by what it took over when it was opened: the
+   * settings and the role of that time.
+   */
+  readonly isOfConnection = hasState(...Object.values(FOUND))
+
+  /** Whether the server, or a limit of the role or the database, refused a connection for now. */
+  readonly hasNoRoom = hasState(TOO_MANY_CONNECTIONS)
+
+  /** Whether the server answered a statement with an error and keeps the connection. */
+  isAnswer (error: unknown): boolean {
+    return Object(reasonOf(error)).severity === 'ERROR'
+  }
+
+  /**
+   * Whether each host of a URL would refuse a connection like this, as with a wrong password. One
+   * that lacks resources (class 53) or is starting up or shutting down (class 57) stands alone.
+   */
+  isOfEachHost (error: unknown): boolean {
+    return error instanceof Error && 'severity' in error && !/^5[37]/.test(String(sqlState(error)))
+  }
+
+  /** Poolers like PgBouncer may refuse connections with the parameter `statement_timeout`. */
+  refusesTimeLimit (error: unknown): boolean {
+    return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
+  }
+
+  /** What a look into the database found, as the error that a statement would meet. */
+  refusal (found: keyof typeof FOUND, message: string): Error {
+    return Object.assign(new Error(message), { code: FOUND[found] })
+  }
+
+  readonly toAuthError = (error: unknown): AuthError => {
+    const cause = this.causeOf(error)
+    if (isUnstorable(error)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
+    const advice = ADVICE[String(sqlState(error))]
+    if (advice === undefined || !(cause instanceof Error)) return new AuthError('unavailable', { cause })
+    return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
+  }
+
+  /** Without the values in it: PGlite adds the parameters, and the server the row it refused. */
+  override causeOf (error: unknown): unknown {
+    const reason = reasonOf(error)
+    if (!(reason instanceof Error)) return reason
+    // A host with several addresses fails with an error for each, and says nothing itself.
+    const [first]: unknown[] = reason instanceof AggregateError ? reason.errors : []
+    const { name, message, stack } = first instanceof Error ? first : reason
+    return Object.assign(new Error(message), { name, stack, ...('code' in reason && { code: reason.code }) })
+  }
 }
 
-/**
- * Whether each host of a URL would refuse a connection like this, as with a wrong password. One
- * that lacks resources (class 53) or is starting up or shutting down (class 57) stands alone.
- */
-export function isOfEachHost (error: unknown): boolean {
-  return error instanceof Error && 'severity' in error && !/^5[37]/.test(String(sqlState(error)))
-}
-
-/** Poolers like PgBouncer may refuse connections with the parameter `statement_timeout`. */
-export function refusesTimeLimit (error: unknown): boolean {
-  return sqlState(error) === '08P01' && String(error).includes('startup parameter: statement_timeout')
-}
-
-/** What a look into the database found, as the error that a statement would meet. */
-export const refusal = (code: string, message: string): Error => Object.assign(new Error(message), { code })
-
-/** The error for the caller of the store; its cause says what to do, for the log. */
-export function storeFailure (error: unknown): AuthError {
-  const cause = causeOf(error)
-  if (isUnstorable(error)) return new AuthError('invalid_request', { message: UNSTORABLE, cause })
-  const advice = ADVICE[String(sqlState(error))]
-  if (advice === undefined || !(cause instanceof Error)) return new AuthError('unavailable', { cause })
-  return new AuthError('unavailable', { cause: new Error(`Postgres: ${cause.message}; ${advice}`, { cause }) })
-}
-
-/**
- * A driver's error without the values in it: PGlite adds the parameters, and the server the row
- * that it refused.
- */
-export function causeOf (error: unknown): unknown {
-  const reason = reasonOf(error)
-  if (!(reason instanceof Error)) return reason
-  // A host with several addresses fails with an error for each, and says nothing itself.
-  const [first]: unknown[] = reason instanceof AggregateError ? reason.errors : []
-  const { name, message, stack } = first instanceof Error ? first : reason
-  return Object.assign(new Error(message), { name, stack, ...('code' in reason && { code: reason.code }) })
-}
+export const postgresFailures = new PostgresFailures()
 
 /** Drizzle's error prints the parameters: e-mails and password hashes must not reach a log. */
 function reasonOf (error: unknown): unknown {

@@ -1,8 +1,8 @@
 // Written by `npm run migrations` from drizzle/postgres.
-import type { Migrations } from '../sql-engine.js'
+import type { Migrations } from '../sql-tables.js'
 
 /** The migrations of each part in their order. */
-export const MIGRATIONS: Migrations = {
+export const POSTGRES_MIGRATIONS: Migrations = {
   users: [{
     name: '0000_tables-users',
     sql: [

@@ -1,16 +1,14 @@
 import type { Sql } from 'postgres'
 import { type SQL, drizzle, sql } from '../../drizzle/postgres.js'
-import { tablesOf } from '../sql-engine.js'
+import { tablesOf } from '../sql-tables.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
-import { type OpenNotifications, notificationsAt, notificationsOf } from './connection.js'
-import {
-  PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue, listed, postgresTables
-} from './database.js'
+import type { Hosts } from './connection.js'
+import { PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue } from './database.js'
 import { postgresAttempts } from './entries.js'
-import { NO_RIGHT, READ_ONLY, UNDEFINED_SCHEMA, UNDEFINED_TABLE, otherEncoding, refusal } from './failures.js'
-import { MIGRATIONS } from './migrations.js'
+import { otherEncoding, postgresFailures } from './failures.js'
+import { POSTGRES_MIGRATIONS } from './migrations.js'
 import { Pool } from './pool.js'
 import { postgresRevocations } from './revocations.js'
 import { postgresSessions } from './sessions.js'
@@ -23,16 +21,16 @@ export function openPostgres (
   target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost' | 'notSwept'>
 ) {
   const isOwn = target instanceof Pool
-  const { db, queries, migrate, notifications, close } = isOwn ? connectedTo(target) : connectedBy(target)
+  const { db, queries, migrate, notifier, close } = isOwn ? connectedTo(target) : connectedBy(target)
   const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
-  const revocations = postgresRevocations(withSessions, notifications)
+  const revocations = postgresRevocations(withSessions, notifier)
   return {
     accounts: postgresAccounts(database, withSessions, revocations),
     attempts: postgresAttempts(withSessions),
     revocations,
     ...postgresSessions(withSessions, revocations),
-    tables: () => database.untouched(() => postgresTables(db)),
+    tables: () => database.tableState(),
     migrate: () => withSessions.make(),
     async inspect () {
       const isUnverified = isOwn && target.hosts.settings.isUnverified
@@ -49,8 +47,8 @@ export function openPostgres (
 
 interface Connected extends Pick<PostgresDatabaseOptions, 'queries' | 'migrate'> {
   db: PostgresDrizzle
-  /** Null where the engine does not pass them on. */
-  notifications: OpenNotifications | null
+  /** Where to listen; null where the engine passes no notifications on. */
+  notifier: Hosts | Sql | null
   /** Absent on an application's engine, which stays open. */
   close?: () => Promise<void>
 }
@@ -59,14 +57,13 @@ function connectedBy (target: PostgresEngine): Connected {
   if ('db' in target) {
     assertEscapes(target.db.select().from(ODD_NAME).toSQL().sql)
     const client = '$client' in target.db ? target.db.$client : null
-    return { db: target.db, notifications: isPostgresClient(client) ? notificationsOf(client) : null }
+    return { db: target.db, notifier: isPostgresClient(client) ? client : null }
   }
   const query = queryOn(statement => statement(target.client))
-  return { db: drizzleOn(query), queries: () => query, notifications: notificationsOf(target.client) }
+  return { db: drizzleOn(query), queries: () => query, notifier: target.client }
 }
 
 function connectedTo (pool: Pool): Connected {
-  const { hosts } = pool
   const query = queryOn((statement, isRead) => pool.run(statement, { isRead }))
   return {
     db: drizzleOn(query),
@@ -74,7 +71,7 @@ function connectedTo (pool: Pool): Connected {
     // One message is one transaction, so that a pooler keeps the limit for its other clients.
     migrate: migration =>
       pool.run(client => client.unsafe(`set local statement_timeout = 0; ${migration}`), { isLong: true }),
-    notifications: notificationsAt(hosts),
+    notifier: pool.hosts,
     close: () => pool.close()
   }
 }
@@ -123,7 +120,7 @@ const EXPOSED = sql`(
     ))
 ) as exposed`
 
-const NAMES = sql.raw(`unnest(${listed(Object.values(MIGRATIONS).flatMap(tablesOf))})`)
+const NAMES = sql.raw(`unnest('{${Object.values(POSTGRES_MIGRATIONS).flatMap(tablesOf)}}'::text[])`)
 
 const ours = (condition: SQL) => sql<string | null>`(
   select string_agg(format('%I.%I', nspname, relname), ', ' order by relname)
@@ -178,13 +175,13 @@ async function inspect (
   }).from(EXPOSED)
   return rows.flatMap(({ encoding, hasTables, roles, relations, schema, protection, user, target, ...found }) => {
     if (encoding !== 'UTF8') throw otherEncoding(encoding)
-    if (!hasTables && target === null) throw refusal(UNDEFINED_SCHEMA, NO_SCHEMA)
-    if (!hasTables && !createTables) throw refusal(UNDEFINED_TABLE, 'no tables')
+    if (!hasTables && target === null) throw postgresFailures.refusal('noSchema', NO_SCHEMA)
+    if (!hasTables && !createTables) throw postgresFailures.refusal('noTable', 'no tables')
     const grant = createTables && found.cannotMake
       ? `create on schema ${target}`
       : found.lacking && `select, insert, update, delete on ${found.lacking}`
-    if (grant) throw refusal(NO_RIGHT, `a right is missing: grant ${grant} to ${user}`)
-    if (found.isReadOnly) throw refusal(READ_ONLY, 'transactions are read-only')
+    if (grant) throw postgresFailures.refusal('noRight', `a right is missing: grant ${grant} to ${user}`)
+    if (found.isReadOnly) throw postgresFailures.refusal('readOnly', 'transactions are read-only')
     const hidden = `Row level security may hide rows of ${found.hidden} from the role ${user}, so that users are ` +
       'unknown and their passwords wrong. On each table, run: ' +
       `create policy svc_auth on … for all to ${user} using (true); or: alter role ${user} bypassrls;`

@@ -3,7 +3,7 @@ import { notLoaded } from '../../base/values.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/concurrency.js'
 import type { Batch } from '../sql-database.js'
 import { Connection, Hosts } from './connection.js'
-import { hasNoRoom, isAnswer, isOfConnection, refusesTimeLimit } from './failures.js'
+import { postgresFailures } from './failures.js'
 
 /** The server's time to answer: less than a call, so that the next one finds a repaired pool. */
 const ANSWER_MS = 4500
@@ -32,14 +32,6 @@ interface BatchedStatement {
   reject: (error: unknown) => void
 }
 
-/** Loads the driver, and connects to a URL in the background. */
-export async function openPool (url: string): Promise<Pool> {
-  const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
-  const pool = new Pool(new Hosts(driver, url))
-  pool.connect()
-  return pool
-}
-
 /**
  * Keeps connections to a URL, each for one statement at a time: no statement waits behind another's
  * lock, but for those of a {@link Batch}, which share a connection.
@@ -59,6 +51,14 @@ export class Pool {
 
   constructor (hosts: Hosts) {
     this.hosts = hosts
+  }
+
+  /** Loads the driver, and connects to a URL in the background. */
+  static async open (url: string): Promise<Pool> {
+    const { default: driver } = await import('postgres').catch(notLoaded('postgres', 'The store'))
+    const pool = new Pool(new Hosts(driver, url))
+    pool.connect()
+    return pool
   }
 
   /**
@@ -94,7 +94,7 @@ export class Pool {
       }
       return await this.#send(statement, how)
     } catch (error) {
-      isRefused = hasNoRoom(error) && this.#connections.size > 0
+      isRefused = postgresFailures.hasNoRoom(error) && this.#connections.size > 0
       if (!isRefused) throw error
       this.#fullUntil = Date.now() + FULL_MS
     } finally {
@@ -120,8 +120,8 @@ export class Pool {
         try {
           resolve(await statement(client))
         } catch (error) {
-          if (!isAnswer(error)) throw error
-          if (isOfConnection(error)) return error
+          if (!postgresFailures.isAnswer(error)) throw error
+          if (postgresFailures.isOfConnection(error)) return error
           reject(error)
         }
       }
@@ -158,13 +158,13 @@ export class Pool {
       return result
     } catch (error) {
       // What it took over when it was opened may be over. The statement is rolled back.
-      const isStale = isOfConnection(error) && idle !== undefined && idle.age >= YOUNG_MS
-      const isKept = isAnswer(error) && !isStale
+      const isStale = postgresFailures.isOfConnection(error) && idle !== undefined && idle.age >= YOUNG_MS
+      const isKept = postgresFailures.isAnswer(error) && !isStale
       if (isKept) this.#idle.push(connection)
-      else if (hasNoRoom(error)) this.#drop(connection)
+      else if (postgresFailures.hasNoRoom(error)) this.#drop(connection)
       else this.#lose(connection)
       // The server refuses the connection, before it is sent a statement.
-      if (connection.options.hasTimeLimit && refusesTimeLimit(error)) this.#hasTimeLimit = false
+      if (connection.options.hasTimeLimit && postgresFailures.refusesTimeLimit(error)) this.#hasTimeLimit = false
       else if (isKept || idle === undefined || error instanceof TimeoutError || !(isStale || how.isRead)) throw error
       return await this.#send(statement, how, deadline)
     }

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { Sweeper, TIMEOUT_MS } from '../../base/concurrency.js'
+import type { ListenMeta, Sql } from 'postgres'
+import { Sweeper, TIMEOUT_MS, withTimeout } from '../../base/concurrency.js'
 import { UUID } from '../../base/values.js'
 import { type SQL, and, gt, inArray, lt, revocations, sql } from '../../drizzle/postgres.js'
 import type { RevocationListener } from '../../session/store.js'
 import { given } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import { CHANNEL, type Notifications, type OpenNotifications } from './connection.js'
-import { NOW, type PostgresDatabase, json } from './database.js'
-import { isAnswer } from './failures.js'
+import { Connection, Hosts } from './connection.js'
+import { type PostgresDatabase, json } from './database.js'
+import { postgresFailures } from './failures.js'
+
+/** Milliseconds since the epoch, by the one clock that all processes share. */
+const NOW = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`
 
 /** A process that was away for longer misses revocations. */
 const KEPT_MS = 3_600_000
@@ -40,8 +44,14 @@ function oldRemoved (db: PostgresDrizzle) {
 
 export type PostgresRevocations = ReturnType<typeof postgresRevocations>
 
-/** Each revocation is one row, written by the statement that ends sessions. */
-export function postgresRevocations (database: PostgresDatabase, notifications: OpenNotifications | null) {
+/**
+ * Each revocation is one row, written by the statement that ends sessions.
+ *
+ * @param notifier where to listen: a URL, or a client of the application; null where notifications
+ *   are not passed on
+ */
+export function postgresRevocations (database: PostgresDatabase, notifier: Hosts | Sql | null) {
+  const notifications = notifier instanceof Hosts ? notificationsAt(notifier) : notifier && notificationsOf(notifier)
   const follower = new RevocationFollower(database, notifications)
   const insert = database.prepared(db => insertion(db, sql`(select ${given('userId')}::uuid as user_id) signed_out`))
   const removal = database.prepared(oldRemoved)
@@ -101,7 +111,7 @@ const DELIVERY_MS = 1000
  * Tells of the revocations of other processes, of each once. A notification tells at once; the
  * table is read for those that were missed, in rounds and whenever the connection was lost.
  */
-export class RevocationFollower {
+class RevocationFollower {
   /** Null when none arrive. */
   #notifications: Notifications | null
   readonly #recent
@@ -184,14 +194,14 @@ export class RevocationFollower {
     try {
       const hasMissed = await this.#read()
       this.#hasFailed = false
-      if (isAnswer(failure)) this.#sayThatItPolls(failure)
+      if (postgresFailures.isAnswer(failure)) this.#sayThatItPolls(failure)
       if (hasListened && hasMissed) {
         // A pooler passes none on, and reports each one that its connections receive.
         this.#notifications?.close()
         this.#notifications = null
         this.#sayThatItPolls()
       }
-      return failure === undefined || isAnswer(failure)
+      return failure === undefined || postgresFailures.isAnswer(failure)
     } catch (error) {
       if (!this.#hasFailed && !this.#isClosed) for (const { log } of this.#listeners) log.warn({ err: error }, FAILS)
       this.#hasFailed = true
@@ -250,5 +260,83 @@ export class RevocationFollower {
 
   #sayThatItPolls (error?: unknown): void {
     for (const { log } of this.#unwarned.splice(0)) log.info({ ...(error !== undefined && { err: error }) }, POLLS)
+  }
+}
+
+const CHANNEL = 'svc_auth_revocations'
+
+interface Notifications {
+  /** Returns whether notifications have arrived since the last call without an interruption. */
+  listen (): Promise<boolean>
+  close (): void
+}
+
+type OpenNotifications = (handlers: {
+  notified: (payload: string) => void
+  /** Called when the connection was lost or refused; where that is not known, when there is one. */
+  changed: () => void
+}) => Notifications
+
+/** Listens on a connection of its own to a URL. */
+function notificationsAt (hosts: Hosts): OpenNotifications {
+  return ({ notified, changed }) => {
+    let connection: Connection | null = null
+    const drop = (): void => {
+      connection?.drop()
+      connection = null
+    }
+    return {
+      async listen () {
+        if (connection?.isOld) drop()
+        const isNew = connection === null
+        const lost = (): void => {
+          // One that was given up closes later than its successor listens.
+          if (connection !== listening) return
+          drop()
+          changed()
+        }
+        const listening = connection ??= new Connection(hosts, { hasTimeLimit: false, notified, lost })
+        try {
+          // Each connection of a pooler that is asked to listen goes on to: it is asked once. One
+          // that a router has forgotten does not answer. The channel shows in pg_stat_activity.
+          const statement = isNew ? `listen ${CHANNEL}` : `select '${CHANNEL}'`
+          await withTimeout(TIMEOUT_MS, listening.run(client => client.unsafe(statement)), 'Postgres')
+          return !isNew
+        } catch (error) {
+          if (connection === listening) drop()
+          throw error
+        }
+      },
+      close: drop
+    }
+  }
+}
+
+/** Listens with an application's client, which connects and listens again by itself. */
+function notificationsOf (client: Sql): OpenNotifications {
+  return ({ notified, changed }) => {
+    let request: Promise<ListenMeta> | null = null
+    let failure: unknown
+    return {
+      async listen () {
+        if (request === null) {
+          const listening = (): void => {
+            failure = undefined
+            changed()
+          }
+          // Not awaited: the client may wait for a server that is down.
+          request = client.listen(CHANNEL, notified, listening)
+          request.catch((error: unknown) => {
+            failure = error
+            changed()
+          })
+        }
+        if (failure !== undefined) throw failure
+        return false
+      },
+      close () {
+        request?.then(({ unlisten }) => unlisten()).catch(() => {})
+      }
+    }
   }
 }

@@ -1,16 +1,15 @@
 import {
   type SQL, and, eq, gt, isNull, not, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
-import { AuthError } from '../../errors.js'
 import { PENDING_MS, type SessionRows, type StoredSessions, TAKEN } from '../../session/store.js'
 import { columnsOf, excluded, foundSession, given, readColumns, sqlSessions } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
-import {
-  BOOLEAN, type BuiltStatement, type PostgresDatabase, TEXT, USER_ID, isTrue, isUser, jsonOrNull
-} from './database.js'
+import { type BuiltStatement, type PostgresDatabase, TEXT, USER_ID, isTrue, isUser, json } from './database.js'
 import { postgresEntries } from './entries.js'
-import { causeOf, isForeignKeyViolation, storeFailure } from './failures.js'
+import { postgresFailures } from './failures.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
+
+const BOOLEAN = { mapFromDriverValue: (text: string) => text === '1' }
 
 const isSession = eq(sessions.idHash, given('idHash'))
 const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
@@ -54,12 +53,9 @@ function find (database: PostgresDatabase): StoredSessions['find'] {
 }
 
 function insert (database: PostgresDatabase): StoredSessions['insert'] {
-  // The user may have been deleted meanwhile.
-  const failure = (error: unknown): AuthError =>
-    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: causeOf(error) }) : storeFailure(error)
   // A statement for each case: the server would plan the parts that have nothing to do too.
   const insertion = (given: Insertion) =>
-    database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN }, 'alone', failure)
+    database.prepared(db => insertionOf(db, given), { isAdmitted: BOOLEAN }, 'alone', postgresFailures.ofSession)
   const alone = insertion({ replaces: false, admits: false })
   const admitting = insertion({ replaces: false, admits: true })
   const replacing = insertion({ replaces: true, admits: false })
@@ -114,6 +110,10 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
   return db.with(...parts, inserted, admitted)
     .select({ isAdmitted: isTrue(sql`exists (select from ${admitted})`) })
     .from(inserted)
+}
+
+function jsonOrNull (name: string): SQL {
+  return sql`nullif(${json(name)}, 'null')`
 }
 
 /**

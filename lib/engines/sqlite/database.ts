@@ -1,17 +1,15 @@
-import { type Stats, rmSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Database } from 'better-sqlite3'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
-import { TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
+import { TIMEOUT_MS, lazily } from '../../base/concurrency.js'
 import { credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
+import { EngineFailures } from '../engine-failures.js'
 import type { SqlDatabase, Values } from '../sql-database.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
-} from '../sql-engine.js'
-import { MIGRATIONS } from './migrations.js'
+} from '../sql-tables.js'
+import { SQLITE_MIGRATIONS } from './migrations.js'
 
 export interface SqliteDatabaseOptions {
   createTables: boolean
@@ -26,7 +24,7 @@ export interface SqliteDatabaseOptions {
 }
 
 interface WriteOptions {
-  /** Turns an error into the one for the caller; default {@link storeFailure}. */
+  /** Turns an error into the one for the caller; default as for any statement. */
   failure?: (error: unknown) => AuthError
   /**
    * Whether the commit waits for the disk; default true. Otherwise a crash of the machine may undo
@@ -60,6 +58,17 @@ export class SqliteDatabase implements SqlDatabase {
 
   with (part: TablePart): SqliteDatabase {
     return new SqliteDatabase(this.db, this.#options, ['users', part], this.#shared)
+  }
+
+  /** Compares the tables with those of this version, and makes none. */
+  tableState (): Promise<TableState> {
+    const { db } = this
+    return new SqliteDatabase(db, { ...this.#options, createTables: false }).read(() => {
+      const hasJournal = tableExists(db, 'svc_auth_migrations')
+      const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`) : []
+      const isOwn = !hasJournal && tableExists(db, 'svc_auth_users')
+      return tableState(SQLITE_MIGRATIONS, isOwn ? null : applied.map(({ name }) => name))
+    })
   }
 
   /** Prepares a statement on its first use, when its tables exist. */
@@ -100,13 +109,15 @@ export class SqliteDatabase implements SqlDatabase {
     return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
   }
 
-  async #run<T> (inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = storeFailure): Promise<T> {
+  async #run<T> (
+    inTurn: (attempt: () => T) => Promise<T>, work: () => T, failure = sqliteFailures.toAuthError
+  ): Promise<T> {
     try {
       return await inTurn(() => this.#options.attempt(() => {
         try {
           return this.#onTables(work)
         } catch (error) {
-          if (!this.#options.createTables || !isTableMissing(error)) throw error
+          if (!this.#options.createTables || !sqliteFailures.isTableMissing(error)) throw error
           const isLost = makeMissingTables(this.db, this.#shared.made)
           const result = work()
           if (isLost) this.#options.lost(error, DROPPED)
@@ -154,7 +165,7 @@ export function createSqliteTables (db: BetterSQLite3Database, part: TablePart, 
 }
 
 function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TablePart, isAgain: boolean) {
-  const all = MIGRATIONS[part]
+  const all = SQLITE_MIGRATIONS[part]
   if (tableExists(db, 'svc_auth_migrations')) {
     const dropped = isAgain ? tablesOf(all).filter(name => !tableExists(db, name)) : []
     const hasIndex = (name: string): boolean =>
@@ -168,16 +179,10 @@ function missingMigrations (db: Pick<BetterSQLite3Database, 'get'>, part: TableP
   return []
 }
 
-export function sqliteTables (db: Pick<BetterSQLite3Database, 'get' | 'all'>): TableState {
-  const hasJournal = tableExists(db, 'svc_auth_migrations')
-  const applied = hasJournal ? db.all<{ name: string }>(sql`select name from ${JOURNAL}`).map(({ name }) => name) : []
-  return tableState(MIGRATIONS, !hasJournal && tableExists(db, 'svc_auth_users') ? null : applied)
-}
-
 /** Makes missing tables. Returns whether tables were gone that had been made before. */
 function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePart>): boolean {
   const isNoted = (part: TablePart): boolean =>
-    tableExists(db, 'svc_auth_migrations') && MIGRATIONS[part].some(migration => isApplied(db, migration))
+    tableExists(db, 'svc_auth_migrations') && SQLITE_MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
     return createSqliteTables(db, part, true) && wasMade
@@ -200,7 +205,7 @@ export async function whileLocked<T> (work: () => T, deadline = Date.now() + TIM
     try {
       return work()
     } catch (error) {
-      if (!isLocked(error) || Date.now() > deadline) throw error
+      if (!sqliteFailures.isLocked(error) || Date.now() > deadline) throw error
     }
     await wait(PAUSE_MS)
   }
@@ -219,7 +224,7 @@ export class WriteLock {
       try {
         return work()
       } catch (error) {
-        if (!isLocked(error)) throw error
+        if (!sqliteFailures.isLocked(error)) throw error
       }
       this.#isTried = true
     }
@@ -231,88 +236,6 @@ export class WriteLock {
       else setImmediate(next)
     }
   }
-}
-
-/**
- * Returns what runs work on a connection of the application without waiting for a lock inside
- * SQLite, which would block the process, and with integers as numbers. Then its settings are
- * restored.
- */
-export function withoutWaiting (connection: Database): <T>(work: () => T) => T {
-  const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
-  return work => {
-    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
-    const isBigInt = typeof timeout === 'bigint'
-    if (isBigInt) connection.defaultSafeIntegers(false)
-    setBusyTimeout(0)
-    try {
-      return work()
-    } finally {
-      setBusyTimeout(Number(timeout))
-      if (isBigInt) connection.defaultSafeIntegers(true)
-    }
-  }
-}
-
-/** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
-export function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
-  const statementFor = lazilyBy((value: number | string) => connection.prepare(`pragma ${pragma} = ${value}`))
-  return value => {
-    const statement = statementFor(value)
-    if (statement.reader) statement.get()
-    else statement.run()
-  }
-}
-
-function isLocked (error: unknown): boolean {
-  return sqliteCode(error).startsWith('SQLITE_BUSY')
-}
-
-/** How often calls look at the path; each commit that waits for the disk does too. */
-const CHECK_MS = 1000
-
-const REPLACED = 'The SQLite file was deleted or replaced while it was open; the next call opens it anew'
-
-/** Watches an open file, which may be deleted or replaced, as by a restored backup. */
-export function watchedFile (file: string, connection: Database, lost: SqliteDatabaseOptions['lost']) {
-  // The database, its log and the index of the log.
-  const paths = file === ':memory:' ? [] : ['', '-wal', '-shm'].map(end => resolve(file) + end)
-  const files = paths.map(path => ({ path, opened: identityOf(path) }))
-  let checkedAt = performance.now()
-
-  const isReplaced = (): boolean => {
-    const [database] = files
-    const isOther = database !== undefined && identityOf(database.path) !== database.opened
-    checkedAt = isOther ? -Infinity : performance.now()
-    return isOther
-  }
-
-  return {
-    assertKept () {
-      if (isReplaced()) throw new Error(REPLACED)
-    },
-
-    /**
-     * Closes the connection if the file was replaced: whether the path is to be opened anew.
-     *
-     * @param age the milliseconds for which the last look counts
-     */
-    isOver (age = CHECK_MS): boolean {
-      if (!connection.open) return true
-      if (performance.now() - checkedAt < age || !isReplaced()) return false
-      // Otherwise SQLite would take the log of the former file for that of the new one.
-      if (connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) !== 0) return false
-      for (const { path, opened } of files) if (identityOf(path) === opened) rmSync(path, { force: true })
-      connection.close()
-      lost(new Error(paths[0]), REPLACED)
-      return true
-    }
-  }
-}
-
-function identityOf (path: string): string {
-  const { dev, ino }: Partial<Stats> = statSync(path, { throwIfNoEntry: false }) ?? {}
-  return `${dev} ${ino}`
 }
 
 /** What to do about a failure, by its code, or by SQLite's sentence where it has none. */
@@ -330,31 +253,35 @@ const ADVICE: ReadonlyArray<readonly [RegExp, string]> = [
   [/ the directory does not exist/, 'make the folder first']
 ]
 
-export function sqliteCode (error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
+class SqliteFailures extends EngineFailures {
+  codeOf (error: unknown): string {
+    return error instanceof Error && 'code' in error ? String(error.code) : ''
+  }
+
+  isLocked (error: unknown): boolean {
+    return this.codeOf(error).startsWith('SQLITE_BUSY')
+  }
+
+  isTableMissing (error: unknown): boolean {
+    return String(error).includes(' no such table')
+  }
+
+  readonly isUniqueViolation = (error: unknown): boolean =>
+    ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(this.codeOf(error))
+
+  readonly isFactorTaken = (error: unknown): boolean =>
+    this.isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
+
+  /** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
+  readonly isForeignKeyViolation = (error: unknown): boolean =>
+    error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
+
+  readonly toAuthError = (error: unknown): AuthError => {
+    const said = String(error)
+    const advice = ADVICE.find(([beginning]) => beginning.test(`${this.codeOf(error)} ${said}`))?.[1]
+    const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
+    return new AuthError('unavailable', { cause })
+  }
 }
 
-function isTableMissing (error: unknown): boolean {
-  return String(error).includes(' no such table')
-}
-
-export function isUniqueViolation (error: unknown): boolean {
-  return ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'].includes(sqliteCode(error))
-}
-
-export function isFactorTaken (error: unknown): boolean {
-  return isUniqueViolation(error) && String(error).includes('svc_auth_factors.')
-}
-
-/** Only the sentence tells: with `on delete restrict` the code is that of a trigger. */
-export function isForeignKeyViolation (error: unknown): boolean {
-  return error instanceof Error && error.message === 'FOREIGN KEY constraint failed'
-}
-
-/** The error for the caller of the store; its cause says what to do, for the log. */
-export function storeFailure (error: unknown): AuthError {
-  const said = String(error)
-  const advice = ADVICE.find(([beginning]) => beginning.test(`${sqliteCode(error)} ${said}`))?.[1]
-  const cause = advice === undefined ? error : new Error(`${said}; ${advice}`, { cause: error })
-  return new AuthError('unavailable', { cause })
-}
+export const sqliteFailures = new SqliteFailures()

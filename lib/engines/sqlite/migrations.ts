@@ -1,8 +1,8 @@
 // Written by `npm run migrations` from drizzle/sqlite.
-import type { Migrations } from '../sql-engine.js'
+import type { Migrations } from '../sql-tables.js'
 
 /** The migrations of each part in their order. */
-export const MIGRATIONS: Migrations = {
+export const SQLITE_MIGRATIONS: Migrations = {
   users: [{
     name: '0000_tables-users',
     sql: [

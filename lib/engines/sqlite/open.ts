@@ -1,14 +1,12 @@
-import { existsSync } from 'node:fs'
+import { type Stats, existsSync, rmSync, statSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
+import { lazilyBy } from '../../base/concurrency.js'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import type { SqliteDrizzle, SqliteTarget } from '../sql-target.js'
-import {
-  SqliteDatabase, type SqliteDatabaseOptions, pragmaSetter, sqliteCode, sqliteTables, storeFailure, watchedFile,
-  whileLocked, withoutWaiting
-} from './database.js'
+import { SqliteDatabase, type SqliteDatabaseOptions, sqliteFailures, whileLocked } from './database.js'
 import { sqliteAccounts, sqliteSessions } from './rows.js'
 
 /** Opens a file, or the store on a connection of the application, which closes it. */
@@ -36,7 +34,7 @@ function databaseOn (db: SqliteDrizzle, options: SqliteDatabaseOptions) {
     ...sqliteSessions(withSessions),
     attempts: null,
     revocations: null,
-    tables: () => new SqliteDatabase(db, { ...options, createTables: false }).read(() => sqliteTables(db)),
+    tables: () => database.tableState(),
     migrate: () => withSessions.read(() => {}),
     inspect: () => mountWarnings(db.$client.name)
   }
@@ -69,9 +67,87 @@ async function openFile (file: string, isCreated: boolean): Promise<Database> {
     return opened
   } catch (error) {
     connection?.close()
-    const isMissing = !isCreated && sqliteCode(error) === 'SQLITE_CANTOPEN' && !existsSync(file)
-    throw storeFailure(isMissing ? new Error('the file does not exist', { cause: error }) : error)
+    const isMissing = !isCreated && sqliteFailures.codeOf(error) === 'SQLITE_CANTOPEN' && !existsSync(file)
+    throw sqliteFailures.toAuthError(isMissing ? new Error('the file does not exist', { cause: error }) : error)
   }
+}
+
+/**
+ * Returns what runs work on a connection of the application without waiting for a lock inside
+ * SQLite, which would block the process, and with integers as numbers. Then its settings are
+ * restored.
+ */
+function withoutWaiting (connection: Database): <T>(work: () => T) => T {
+  const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
+  return work => {
+    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
+    const isBigInt = typeof timeout === 'bigint'
+    if (isBigInt) connection.defaultSafeIntegers(false)
+    setBusyTimeout(0)
+    try {
+      return work()
+    } finally {
+      setBusyTimeout(Number(timeout))
+      if (isBigInt) connection.defaultSafeIntegers(true)
+    }
+  }
+}
+
+/** Sets a pragma by statements that are kept: preparing takes ten times as long as running. */
+function pragmaSetter (connection: Database, pragma: string): (value: number | string) => void {
+  const statementFor = lazilyBy((value: number | string) => connection.prepare(`pragma ${pragma} = ${value}`))
+  return value => {
+    const statement = statementFor(value)
+    if (statement.reader) statement.get()
+    else statement.run()
+  }
+}
+
+/** How often calls look at the path; each commit that waits for the disk does too. */
+const CHECK_MS = 1000
+
+const REPLACED = 'The SQLite file was deleted or replaced while it was open; the next call opens it anew'
+
+/** Watches an open file, which may be deleted or replaced, as by a restored backup. */
+function watchedFile (file: string, connection: Database, lost: SqliteDatabaseOptions['lost']) {
+  // The database, its log and the index of the log.
+  const paths = file === ':memory:' ? [] : ['', '-wal', '-shm'].map(end => resolve(file) + end)
+  const files = paths.map(path => ({ path, opened: identityOf(path) }))
+  let checkedAt = performance.now()
+
+  const isReplaced = (): boolean => {
+    const [database] = files
+    const isOther = database !== undefined && identityOf(database.path) !== database.opened
+    checkedAt = isOther ? -Infinity : performance.now()
+    return isOther
+  }
+
+  return {
+    assertKept () {
+      if (isReplaced()) throw new Error(REPLACED)
+    },
+
+    /**
+     * Closes the connection if the file was replaced: whether the path is to be opened anew.
+     *
+     * @param age the milliseconds for which the last look counts
+     */
+    isOver (age = CHECK_MS): boolean {
+      if (!connection.open) return true
+      if (performance.now() - checkedAt < age || !isReplaced()) return false
+      // Otherwise SQLite would take the log of the former file for that of the new one.
+      if (connection.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) !== 0) return false
+      for (const { path, opened } of files) if (identityOf(path) === opened) rmSync(path, { force: true })
+      connection.close()
+      lost(new Error(paths[0]), REPLACED)
+      return true
+    }
+  }
+}
+
+function identityOf (path: string): string {
+  const { dev, ino }: Partial<Stats> = statSync(path, { throwIfNoEntry: false }) ?? {}
+  return `${dev} ${ino}`
 }
 
 /** Returns a warning for a file that is mounted alone, as into a container: its log is not kept. */

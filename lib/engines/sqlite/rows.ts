@@ -7,21 +7,19 @@ import {
   type SQL, and, count, credentials, desc, eq, factors, getTableColumns, gt, inArray, isNull, lt, not, oneTimeEntries,
   or, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
-import { AuthError } from '../../errors.js'
+import type { AuthError } from '../../errors.js'
 import type { UserExtras } from '../../schema/extras.js'
 import {
   type OneTimeEntries, PENDING_MS, RECORDS_OF_USE, type SessionRows, type StoredSessions, TAKEN, unwrittenRow
 } from '../../session/store.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, factorExists, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
 } from '../apply-rule.js'
 import type { Values } from '../sql-database.js'
 import {
   accountReads, columnsOf, excluded, foundSession, given, givenAll, readColumns, sqlSessions
 } from '../sql-rows.js'
-import {
-  type SqliteDatabase, isFactorTaken, isForeignKeyViolation, isUniqueViolation, storeFailure
-} from './database.js'
+import { type SqliteDatabase, sqliteFailures } from './database.js'
 
 const isUser = eq(users.userId, given('userId'))
 const isLinkOfUser = eq(providerLinks.userId, given('userId'))
@@ -59,7 +57,7 @@ function insertAccount (database: SqliteDatabase): StoredAccounts['insert'] {
       database.db.transaction(() => { add(account) }, { behavior: 'immediate' })
       return true
     } catch (error) {
-      if (isUniqueViolation(error)) return false
+      if (sqliteFailures.isUniqueViolation(error)) return false
       throw error
     }
   })
@@ -68,10 +66,8 @@ function insertAccount (database: SqliteDatabase): StoredAccounts['insert'] {
 function change (database: SqliteDatabase): StoredAccounts['change'] {
   const load = loading(database)
   const { write } = writes(database)
-  const failure = (error: unknown): AuthError => {
-    if (isForeignKeyViolation(error)) return new AuthError('user_in_use', { cause: error })
-    return isFactorTaken(error) ? factorExists() : storeFailure(error)
-  }
+  const { isFactorTaken, ofChange, ofDeletion } = sqliteFailures
+  const failure = (error: unknown): AuthError => isFactorTaken(error) ? ofChange(error) : ofDeletion(error)
 
   return async (find, keys, rule) => {
     const ask = () => applyRule(rule, { find, keys }, load(find, keys))
@@ -184,7 +180,7 @@ const { kind, owner, content, attempts, startedAt } = columns
 const isEntry = and(eq(hash, given('hash')), eq(kind, given('kind')))
 const isOfOwner = and(eq(owner, given('owner')), eq(kind, given('kind')))
 
-function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
+function sqliteEntries (database: SqliteDatabase): Omit<OneTimeEntries, 'find' | 'takenAt'> {
   const insert = database.prepared(db => db.insert(oneTimeEntries)
     .values({ ...givenAll({ hash, ...columns }), attempts: 0 })
     .onConflictDoUpdate({ target: hash, set: excluded(columns) }))
@@ -194,13 +190,10 @@ function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       .orderBy(desc(startedAt))
       .limit(Number.MAX_SAFE_INTEGER)
       .offset(given('others')))))
-  const found = database.prepared(db => db.select({ content }).from(oneTimeEntries)
-    .where(and(isEntry, isOfOwner)))
   const take = database.prepared(db => db.update(oneTimeEntries)
     .set({ kind: sql`${given('kind')} || ${TAKEN}`, startedAt: sql`${given('now')}` })
     .where(and(isEntry, inArray(owner, sql`(select value from json_each(${given('owners')}))`)))
     .returning({ content }))
-  const taken = database.prepared(db => db.select({ startedAt }).from(oneTimeEntries).where(and(isEntry, isOfOwner)))
   const noteAttempt = database.prepared(db => db.update(oneTimeEntries).set({ attempts: sql`${attempts} + 1` })
     .where(and(isEntry, isOfOwner, lt(attempts, given('most'))))
     .returning({ content }))
@@ -216,12 +209,10 @@ function sqliteEntries (database: SqliteDatabase): OneTimeEntries {
       // Counting is a fifth of what sorting costs where there is nothing to remove.
       if (countOf({ ...entry, since: 0 }) > most) removeOldest().run({ ...entry, others: most - 1 })
     }, { isSynced: RECORDS_OF_USE.includes(entry.kind) }),
-    find: entry => database.read(() => found().get({ ...entry })?.content ?? null),
     take: (hash, kind, owners) => database.write(
       () => take().get({ hash, kind, owners: JSON.stringify(owners), now: Date.now() })?.content ?? null,
       { isSynced: false }
     ),
-    takenAt: entry => database.read(() => taken().get({ ...entry, kind: entry.kind + TAKEN })?.startedAt ?? null),
     attempt: (entry, most) => database.write(() => noteAttempt().get({ ...entry, most })?.content ?? null),
     count: (owner, kind, since) => database.read(() => countOf({ owner, kind, since }))
   }
@@ -297,10 +288,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     .set({ extras: sql`json_remove(${users.extras}, '$.is_new')` })
     .where(and(eq(users.userId, given('userId')), sql`json_extract(${users.extras}, '$.is_new') is not null`)))
 
-  // The user of the session may have been deleted meanwhile.
-  const failure = (error: unknown): AuthError =>
-    isForeignKeyViolation(error) ? new AuthError('unauthenticated', { cause: error }) : storeFailure(error)
-
+  const { ofSession: failure } = sqliteFailures
   return async (session, replaced) => {
     const { admits = false } = session
     const columns = { ...columnsOf(session), endedAt: null, replacedBy: null }

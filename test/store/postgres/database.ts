@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 import type { Test } from 'tap'
-import type { SqlEngine } from '../../../lib/engines/sql-engine.js'
+import type { SqlEngine } from '../../../lib/engines/sql.js'
 import { SqlAuthStore, type SqlAuthStoreOptions } from '../../../lib/engines/sql.js'
 import { clientOf, emptyDatabase } from '../../helpers/postgres.js'
 

@@ -4,7 +4,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 import { Accounts } from '../../../lib/accounts/accounts.js'
 import { Connection, Hosts } from '../../../lib/engines/postgres/connection.js'
-import { openPool } from '../../../lib/engines/postgres/pool.js'
+import { Pool } from '../../../lib/engines/postgres/pool.js'
 import { advanceClock, hastenTime } from '../../helpers/clock.js'
 import { clientOf } from '../../helpers/postgres.js'
 import { Ear, openStore, settled, whenListening } from '../../helpers/revocations.js'
@@ -66,7 +66,7 @@ t.test('attack 166: a write that such a connection refuses is served by a new on
 t.test('attack 166: of writes that are sent together, only those that are refused are sent once more', async t => {
   const { run, role } = await placeOf(t)
   await run(`create table public.written (); grant all on public.written to ${role.name}; create table public.refused ()`)
-  const pool = await openPool(role.url)
+  const pool = await Pool.open(role.url)
   t.teardown(() => pool.close())
   const insert = async (table: string) => pool.batched('entries', async client => client.unsafe(`insert into ${table} default values`))
   await insert('written')
