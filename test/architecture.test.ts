@@ -52,11 +52,12 @@ const ROOMS: Readonly<Record<string, Room>> = {
     asks: ['port', ...BASICS]
   },
   queue: { has: ['core/fair-queue.ts'], asks: BASICS },
-  tokens: { has: ['core/tokens/'], asks: ['http', ...BASICS] },
+  signatures: { has: ['core/signed-text.ts'], asks: [] },
+  tokens: { has: ['core/tokens/'], asks: ['signatures', 'http', ...BASICS] },
   mails: {
     has: ['core/mail.ts', 'core/mail-links.ts'],
     // A link says what the rules of an account compare, and a used one is noted.
-    asks: ['tokens', 'accounts', 'store', ...BASICS]
+    asks: ['signatures', 'accounts', 'store', ...BASICS]
   },
   limits: { has: ['core/limits.ts'], asks: ['accounts', 'store', 'session', ...BASICS] },
   pages: {
@@ -80,7 +81,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'passkeys.ts', 'second-factor.ts', 'core/codes.ts', 'features/passkeys/ceremonies.ts',
       'features/passkeys/passkeys.ts', 'features/second-factor/second-factor.ts', 'features/second-factor/totp.ts'
     ],
-    asks: ['accounts', 'tokens', ...BASICS]
+    asks: ['accounts', 'signatures', ...BASICS]
   },
   local: { has: ['local-identity-provider.ts'], asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS] },
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },

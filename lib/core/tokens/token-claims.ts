@@ -1,6 +1,7 @@
 import { type JsonValue, isPlainObject, isText } from '../../claims.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions, mustBe } from '../../option-checks.js'
+import { MAX_TOKEN_LENGTH } from '../signed-text.js'
 
 /** Restricts a token to one use, which must be named again to verify it. */
 export interface TokenUse {
@@ -28,9 +29,6 @@ export interface TokenClaims {
   purpose?: string
   [claim: string]: JsonValue | undefined
 }
-
-/** Characters of a token: Node.js accepts no more for all headers together. */
-export const MAX_TOKEN_LENGTH = 16_384
 
 /** Seconds by which the issuer's clock may be ahead. */
 export const CLOCK_TOLERANCE = 5

@@ -3,9 +3,8 @@ import { BoundedMap, withoutUndefined } from '../../base/values.js'
 import { Once } from '../../base/concurrency.js'
 import { type JsonValue, plainJsonObject } from '../../claims.js'
 import { AuthError } from '../../errors.js'
-import {
-  MAX_TOKEN_LENGTH, type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse
-} from './token-claims.js'
+import { MAX_TOKEN_LENGTH } from '../signed-text.js'
+import { type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse } from './token-claims.js'
 import type { TokenKeys } from './token-keys.js'
 
 /** Claims that the issuer sets, or that restrict the use of a token. */
