@@ -7,13 +7,14 @@ import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions.js'
-import { TOKEN_ACTS } from './features/tokens.js'
+import { TOKENS } from './features/tokens/acts.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [
+  { mountDocuments: mountWellKnown },
   { acts: EXTERNAL_ACTS },
   { acts: PASSWORD_ACTS, preload: auth => hasPasswords(auth) && hashing.preload() },
-  { acts: TOKEN_ACTS },
+  TOKENS,
   { when: hasMails, acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS },
   {
     when: hasFactors,
@@ -21,7 +22,7 @@ const FEATURES: readonly Feature[] = [
     preload: ({ factors: { passkeys } }) => passkeys?.preload()
   },
   { when: ({ hasPages }) => hasPages, acts: async () => (await import('./features/page-acts.js')).PAGE_ACTS },
-  { acts: SESSION_ACTS, mountDocuments: mountWellKnown }
+  { acts: SESSION_ACTS }
 ]
 
 /** Returns the features that the options ask for. */

@@ -9,7 +9,6 @@ import type { Sealer } from '../sealed.js'
 import type { OneTimeEntries, StoreCapabilities } from '../session/store.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
-import type { PublishedResources } from './published-resources.js'
 
 /** What becomes a part of the context, or is used up when that is made. */
 type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
@@ -32,8 +31,6 @@ export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   readonly hasPages: boolean
   readonly passkeyPaths: PasskeyPaths | null
   readonly limits: RateLimits
-  /** The metadata that guards publish. */
-  readonly resources: PublishedResources
   readonly mailer: Mailer | null
 }
 

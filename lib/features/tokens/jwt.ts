@@ -4,9 +4,10 @@ import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
 import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
 import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey } from 'jose/errors'
+import { isPlainObject } from '../../claims.js'
+import { isCanonical } from '../../core/signed-text.js'
 import { AuthError } from '../../errors.js'
-import { isCanonical } from '../signed-text.js'
-import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText, isTokenClaims } from './token-claims.js'
+import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText } from './token-claims.js'
 
 /** The issuer whose tokens are accepted, with its algorithms and keys. */
 export interface Trust {
@@ -93,4 +94,11 @@ function countOfNames (value: unknown): number {
   const members = Object.values(value)
   const own = Array.isArray(value) ? 0 : members.length
   return members.reduce((sum: number, member) => sum + countOfNames(member), own)
+}
+
+/** Whether the claims have the form of RFC 7519 section 4.1, with the required ones. */
+function isTokenClaims (claims: unknown): claims is TokenClaims {
+  return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
+    Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&
+    (claims.jti === undefined || typeof claims.jti === 'string')
 }
