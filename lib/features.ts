@@ -8,18 +8,19 @@ import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions.js'
-import { TOKEN_ACTS } from './features/tokens.js'
 import { byProvider } from './features/identities/method.js'
 import { byMail } from './features/mail-sign-in-method.js'
 import { byPasskey } from './features/passkeys/method.js'
 import { byPassword } from './features/password/method.js'
 import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
+import { TOKENS } from './features/tokens/acts.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [
+  { mountDocuments: mountWellKnown },
   { acts: EXTERNAL_ACTS },
   { acts: PASSWORD_ACTS, preload: auth => hasPasswords(auth) && hashing.preload() },
-  { acts: TOKEN_ACTS },
+  TOKENS,
   { when: hasMails, acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS },
   {
     when: hasFactors,
@@ -31,7 +32,7 @@ const FEATURES: readonly Feature[] = [
       : proof
   },
   { when: ({ hasPages }) => hasPages, acts: async () => (await import('./features/page-acts.js')).PAGE_ACTS },
-  { acts: SESSION_ACTS, mountDocuments: mountWellKnown }
+  { acts: SESSION_ACTS }
 ]
 
 /** The ways to authenticate, in the order in which pages ask for them. */

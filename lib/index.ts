@@ -43,9 +43,7 @@ export type {
 } from './hooks.js'
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core/mail-links.js'
 export type { UserSession } from './core/sign-out.js'
-export type {
-  AnyReply, AnyRequest, BearerUse, Bivariant, Guard, RecentProof, RequiredClaims
-} from './core/guards.js'
+export type { AnyReply, AnyRequest, Bivariant, Guard, RecentProof, RequiredClaims } from './core/guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'
@@ -60,12 +58,13 @@ export type { Argon2Options, PasswordVerdict } from './features/password/hashing
 export type { Caller } from './core/fair-queue.js'
 export type { PasswordCheck, PasswordContext } from './features/password/checks.js'
 export type { PasswordRules } from './features/password/rules.js'
-export {
-  type ResourceMetadata, TokenVerifier, type TokenVerifierOptions
-} from './core/tokens/token-verifier.js'
-export type { TokenClaims, TokenUse } from './core/tokens/token-claims.js'
-export type { ExtraClaims } from './core/tokens/token-issuer.js'
-export type { Jwk, PublicJwk } from './core/tokens/token-keys.js'
+// With the type of the guards that tokens add to Auth.
+export type { BearerUse } from './features/tokens/bearer.js'
+export type { ResourceMetadata } from './features/tokens/metadata.js'
+export { TokenVerifier, type TokenVerifierOptions } from './features/tokens/token-verifier.js'
+export type { TokenClaims, TokenUse } from './features/tokens/token-claims.js'
+export type { ExtraClaims } from './features/tokens/token-issuer.js'
+export type { Jwk, PublicJwk } from './features/tokens/token-keys.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
   ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity

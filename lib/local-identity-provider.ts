@@ -12,9 +12,11 @@ import type { Caller } from './core/fair-queue.js'
 import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './core/mail.js'
 import { MailTokens } from './core/mail-links.js'
 import { PASSWORD_RULES, type PasswordRules, passwordRules } from './features/password/rules.js'
-import { type ExtraClaims, TokenIssuer } from './core/tokens/token-issuer.js'
-import type { TokenClaims, TokenUse } from './core/tokens/token-claims.js'
-import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './core/tokens/token-keys.js'
+import { type ExtraClaims, TokenIssuer } from './features/tokens/token-issuer.js'
+import type { TokenClaims, TokenUse } from './features/tokens/token-claims.js'
+import {
+  type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey
+} from './features/tokens/token-keys.js'
 
 /** The claims that the registration form may set: by default none, as every visitor can post it. */
 export interface RegistrationPolicy {

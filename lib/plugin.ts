@@ -1,16 +1,16 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import fp from 'fastify-plugin'
 import type {
   FastifyBaseLogger, FastifyInstance, FastifyPluginAsync, FastifyTypeProvider, RawServerBase
 } from 'fastify'
+import fp from 'fastify-plugin'
 import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './features/app-auth/auth.js'
 import { answerForGuards } from './core/guards.js'
 import type { AuthEvents } from './audit.js'
-import { type AuthContext } from './core/context.js'
+import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
-import { actsOf, featuresOf, membersOf, SIGN_IN_CHECKS, requirementOf, METHODS } from './features.js'
+import { METHODS, SIGN_IN_CHECKS, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { isSecureOrLocal } from './core/fetching.js'
 import type { LocalIdentityProvider } from './local-identity-provider.js'
@@ -25,12 +25,10 @@ import { watchSession } from './session/request-sessions.js'
 import { MemoryEntries, MemorySessions } from './engines/memory/memory.js'
 import { capabilitiesOf } from './session/store.js'
 import { SqlAuthStore } from './engines/sql.js'
-import type { TokenClaims } from './core/tokens/token-claims.js'
 import { mountActs } from './core/act.js'
 import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
 import { Mailer, setUpMailLimits } from './core/mailer.js'
 import { documentRoutes } from './core/openapi.js'
-import { PublishedResources } from './core/published-resources.js'
 import { checkRequests, mountNotFound, setUpScope } from './core/scope.js'
 
 declare module 'fastify' {
@@ -48,8 +46,6 @@ declare module 'fastify' {
     readonly principal: Principal | null
     /** How and when the signed-in user authenticated, or null. */
     readonly authentication: AuthenticationState | null
-    /** The claims of the token behind `requireBearer` and `requireBearerFor`; null elsewhere. */
-    token: TokenClaims | null
   }
 
   // Fastify's own signatures take no undefined for an option that Fastify has too, such as prefix.
@@ -126,7 +122,6 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
     for (const { mountDocuments } of features) mountDocuments?.(scope, context)
-    context.resources.mountOn(scope)
     await scope.register(async scope => {
       mountNotFound(scope)
       await scope.register(async scope => {
@@ -136,7 +131,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       })
     }, { prefix: given.prefix ?? DEFAULT_PREFIX })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
-    const preloads = [openStore, ...features.map(({ preload }) => () => preload?.(context))]
+    const preloads = [openStore, ...features.flatMap(({ preload }) => preload ? [() => preload(context)] : [])]
     const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
     afterReady(scope, () => [...preloads, idle, ...compilations])
   })
@@ -172,7 +167,6 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     signInChecks: SIGN_IN_CHECKS,
     requiresFactor: requirementOf(resolved),
     limits: setUpRateLimits(counter, rateLimit),
-    resources: new PublishedResources(site.baseUrl),
     mailer
   }
   return Object.freeze({ ...context, offered: METHODS.filter(({ isOffered }) => isOffered(context)) })

@@ -7,7 +7,7 @@ const LIB = join(import.meta.dirname, '../lib')
 const BASICS = ['ground', 'base']
 /** What nobody is signed in for, and no request is answered by. */
 const PARTS = [
-  'providers', 'port', 'local', 'tokens', 'passwords', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines',
+  'providers', 'port', 'local', 'signatures', 'passwords', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines',
   'memory', 'session', 'http', 'hooks', ...BASICS
 ]
 /** What works with the context of the application. */
@@ -52,11 +52,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
     asks: ['port', ...BASICS]
   },
   queue: { has: ['core/fair-queue.ts'], asks: BASICS },
-  tokens: { has: ['core/tokens/'], asks: ['http', ...BASICS] },
+  signatures: { has: ['core/signed-text.ts'], asks: [] },
   mails: {
     has: ['core/mail.ts', 'core/mail-links.ts'],
     // A link says what the rules of an account compare, and a used one is noted.
-    asks: ['tokens', 'accounts', 'store', ...BASICS]
+    asks: ['signatures', 'accounts', 'store', ...BASICS]
   },
   limits: { has: ['core/limits.ts'], asks: ['accounts', 'store', 'session', ...BASICS] },
   pages: {
@@ -80,7 +80,12 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'passkeys.ts', 'second-factor.ts', 'core/codes.ts', 'features/passkeys/ceremonies.ts',
       'features/passkeys/passkeys.ts', 'features/second-factor/second-factor.ts', 'features/second-factor/totp.ts'
     ],
-    asks: ['accounts', 'tokens', ...BASICS]
+    asks: ['accounts', 'signatures', ...BASICS]
+  },
+  // Not one of the parts: what makes a token or verifies one is no concern of the kernel.
+  tokens: {
+    has: ['jwt', 'token-claims', 'token-issuer', 'token-keys', 'token-verifier'].map(name => `features/tokens/${name}.ts`),
+    asks: ['signatures', 'http', ...BASICS]
   },
   local: { has: ['local-identity-provider.ts'], asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS] },
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
@@ -92,7 +97,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     asks: ['options', 'pages', 'web', 'limits', ...PARTS]
   },
   'current-user': {
-    has: ['core/current-user.ts', 'core/recent.ts', 'core/tokens/user-tokens.ts'],
+    has: ['core/current-user.ts', 'core/recent.ts'],
     asks: ['context', ...PARTS]
   },
   'sign-in': {
@@ -105,30 +110,31 @@ const ROOMS: Readonly<Record<string, Room>> = {
   web: {
     has: [
       ...[
-        'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'published-resources', 'schema', 'scope', 'sent-again'
+        'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'schema', 'scope', 'sent-again'
       ].map(name => `core/${name}.ts`),
       'core/pages/', 'features/password/forms.ts'
     ],
     asks: [...USERS, 'pages', 'limits', ...PARTS]
   },
-  'app-auth': {
-    has: ['core/guards.ts', 'features/app-auth/'],
-    asks: [...USERS, ...PARTS.filter(room => room !== 'providers')]
-  },
+  guards: { has: ['core/guards.ts'], asks: [...USERS, ...PARTS.filter(room => room !== 'providers')] },
 
-  features: { has: ['features.ts', 'features/'], asks: [...USERS, 'web', 'pages', 'limits', ...PARTS] },
+  'app-auth': { has: ['features/app-auth/'], asks: [...USERS, 'guards', ...PARTS.filter(room => room !== 'providers')] },
+  features: {
+    has: ['features.ts', 'features/'],
+    asks: [...USERS, 'guards', 'web', 'pages', 'limits', 'tokens', ...PARTS]
+  },
 
   options: { has: ['options.ts'], asks: ['pages', 'limits', ...PARTS] },
   plugin: {
     has: ['plugin.ts'],
-    asks: [...USERS, 'options', 'features', 'app-auth', 'web', 'pages', 'limits', ...PARTS]
+    asks: [...USERS, 'options', 'features', 'app-auth', 'guards', 'web', 'pages', 'limits', ...PARTS]
   },
-  command: { has: ['command/'], asks: ['options', 'app-auth', ...PARTS] },
+  command: { has: ['command/'], asks: ['options', 'app-auth', 'tokens', ...PARTS] },
   testing: { has: ['testing.ts', 'testing/'], asks: ['app-auth', ...PARTS] },
   index: {
     has: ['index.ts'],
     // An application names what the columns of the tables hold.
-    asks: [...USERS, 'plugin', 'options', 'app-auth', 'web', 'limits', 'schema', ...PARTS]
+    asks: [...USERS, 'plugin', 'options', 'app-auth', 'features', 'guards', 'tokens', 'web', 'limits', 'schema', ...PARTS]
   }
 }
 

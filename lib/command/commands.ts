@@ -11,7 +11,7 @@ import { AuthError, OptionsError } from '../errors.js'
 import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../engines/sql.js'
-import { newKey } from '../core/tokens/token-keys.js'
+import { newKey } from '../features/tokens/token-keys.js'
 import { OF_LINKS, type OptionName, type ParsedOptions, note } from './options.js'
 
 export interface Command {

@@ -8,7 +8,7 @@ import { hasMailbox, linkWith, putOperatorSignIn } from '../core/mail-links.js'
 import { type GivenOptions, resolveOptions } from '../options.js'
 import { settingsIn } from '../secrets.js'
 import type { SqlAuthStore } from '../engines/sql.js'
-import { newKey } from '../core/tokens/token-keys.js'
+import { newKey } from '../features/tokens/token-keys.js'
 import { OF_LINKS, type ParsedOptions, note } from './options.js'
 
 /** Checks what links need, as the application does, and returns what makes one. */

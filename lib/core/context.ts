@@ -8,12 +8,11 @@ import type { Sealer } from '../sealed.js'
 import type { OneTimeEntries, StoreCapabilities } from '../session/store.js'
 import type { RateLimits } from './limits.js'
 import type { Mailer } from './mailer.js'
-import type { PublishedResources } from './published-resources.js'
-import type { User, Link } from '../accounts/account.js'
-import type { Principal, AuthenticationMethod, Proof } from '../authentication.js'
+import type { Link, User } from '../accounts/account.js'
+import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
 import type { Findings } from './findings.js'
 import type { Content } from './pages/elements.js'
-import type { Submission, HashingSubmission } from './submission.js'
+import type { HashingSubmission, Submission } from './submission.js'
 
 /** What becomes a part of the context, or is used up when that is made. */
 type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
@@ -48,8 +47,6 @@ export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   /** Whether the application requires a second factor of a sign-in; null for never. */
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
   readonly limits: RateLimits
-  /** The metadata that guards publish. */
-  readonly resources: PublishedResources
   readonly mailer: Mailer | null
 }
 

@@ -7,14 +7,9 @@ import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import type { AuthContext } from './context.js'
 import { currentPrincipal, currentStatus, methodsOf } from './current-user.js'
 import { isRecent } from './recent.js'
-import { authTimeOf, verifyToken, verifyTokenFor } from './tokens/user-tokens.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
 import { mergedVary } from './site.js'
-import {
-  type ChecksOf, anything, boolean, checkedOptions, hasMethods, listOf, mustBe, optional
-} from '../option-checks.js'
-import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesOf } from './tokens/token-claims.js'
-import type { ResourceMetadata, TokenVerifier } from './tokens/token-verifier.js'
+import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
 import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../session/record.js'
 import { factorsOfUser, hasFactors } from './methods.js'
 
@@ -48,9 +43,6 @@ export type RequiredClaims = { readonly [C in keyof Claims as CheckedName<C>]?: 
 
 type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
 
-/** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
-const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
-
 declare module 'fastify' {
   interface FastifyRequest {
     /** The names of the headers that guards have read, as `Vary` has them. */
@@ -64,7 +56,7 @@ declare module 'fastify' {
  * Makes a guard that reads these headers: what it lets pass is private, a refusal not stored. It
  * awaits nothing itself, because it runs with each request.
  */
-function reading (headers: string, guard: Guard): Guard {
+export function reading (headers: string, guard: Guard): Guard {
   return (request: AnyRequest, reply: AnyReply) => {
     request.svcAuthVary = mergedVary(request.svcAuthVary, headers)
     return guard(request, reply).then(() => {
@@ -180,58 +172,21 @@ function recentGuard (auth: AuthContext, { within, secondFactor }: Required<Rece
   })
 }
 
+/** The claim of a token with the time of the last second factor; `auth_time` counts any factor. */
+export const FACTOR_TIME = 'svc_factor_time'
+
+/** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
+function authTimeOf (
+  { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime }: Readonly<Record<string, unknown>>,
+  how: { secondFactor: boolean }
+): number | null {
+  const isMultiFactor = Array.isArray(amr) && amr.includes('mfa')
+  const time = how.secondFactor ? isMultiFactor ? factorTime : null : authTime
+  return typeof time === 'number' ? time : null
+}
+
 function isWithin (at: number, within: number): boolean {
   return within === Infinity || isRecent(at, within)
-}
-
-/** What a token must be for, so that the guard `requireBearerFor` lets it pass. */
-export interface BearerUse extends TokenUse {
-  /** The scopes that a token must have, in its claim `scope` (RFC 9068) or `scp`. */
-  scopes?: readonly string[]
-  /**
-   * Says in the challenge where the metadata are by which clients find the authorization server,
-   * and publishes them. The audience is then the URL of the resource.
-   *
-   * @see RFC 9728
-   */
-  metadata?: ResourceMetadata
-  /** Verifies the tokens, in place of the option `local`: a {@link TokenVerifier}. */
-  verifier?: Pick<TokenVerifier, 'verify'>
-}
-
-/** RFC 6749 section 3.3 */
-const SCOPE = /^[!#-[\]-~]+$/
-
-const BEARER_USE = {
-  purpose: anything,
-  audience: anything,
-  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
-    typeof scope === 'string' && SCOPE.test(scope)), []),
-  metadata: anything,
-  verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
-} satisfies ChecksOf<BearerUse>
-
-export function requireBearer (auth: AuthContext): Guard {
-  return bearerGuard(async token => noteOwnToken(await verifyToken(auth, token)))
-}
-
-export function requireBearerFor (auth: AuthContext, required: BearerUse): Guard {
-  const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
-  const use: TokenUse = Object.fromEntries(['purpose', 'audience']
-    .filter(name => Object.hasOwn(required, name)).map(name => [name, Reflect.get(required, name)]))
-  assertUse(use)
-  if (Object.keys(use).length === 0) {
-    throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
-  }
-  const { metadata } = required
-  const challenge = metadata === undefined ? {} : { resource_metadata: auth.resources.publish(use, scopes, metadata) }
-  return bearerGuard(async token => {
-    if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
-    const claims = await verifier.verify(token)
-    // A verifier may have been made for another audience.
-    assertUsable(claims, use)
-    return claims
-  }, scopes, challenge)
 }
 
 export function anyOf (...guards: Guard[]): Guard {
@@ -270,40 +225,6 @@ async function passes (guard: Guard, request: AnyRequest, reply: AnyReply): Prom
 function isRefusal (error: unknown): boolean {
   const { statusCode }: { statusCode?: unknown } = Object(error)
   return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500
-}
-
-/** @param challenge further parameters of `WWW-Authenticate` */
-function bearerGuard (
-  verify: (token: string) => Promise<TokenClaims>, scopes: readonly string[] = [], challenge = {}
-): Guard {
-  const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
-    .map(([name, value]) => `, ${name}="${value}"`).join('')
-  return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
-    try {
-      const [, token] = BEARER.exec(authorizationOf(request)) ?? []
-      if (token === undefined) throw new AuthError('invalid_token')
-      const claims = await verify(token)
-      const granted = scopesOf(claims)
-      if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
-      request.token = claims
-    } catch (error) {
-      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
-        reply.header('WWW-Authenticate', `Bearer error="${error.code}"${parameters}`)
-      }
-      throw error
-    }
-  })
-}
-
-/**
- * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
- * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
- */
-function authorizationOf ({ raw, headers }: FastifyRequest): string {
-  // An injected request need not have raw headers.
-  const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
-  const count = names.filter(name => name.toLowerCase() === 'authorization').length
-  return count > 1 ? '' : headers.authorization ?? ''
 }
 
 /**

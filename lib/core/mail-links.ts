@@ -10,8 +10,7 @@ import {
 import {
   type AccountNotice, type CodeMailKind, LINK_LIFETIMES, type LinkMailKind, type NoticeMailKind
 } from './mail.js'
-import { MAX_TOKEN_LENGTH } from './tokens/token-claims.js'
-import { type TokenKeys, keysOfSecrets } from './tokens/token-keys.js'
+import { signedText, verifiedText } from './signed-text.js'
 
 /** Where the links of mails lead, below the prefix of the routes. */
 export const LINK_PATHS: Readonly<Record<LinkMailKind, string>> = {
@@ -179,9 +178,7 @@ export class MailTokens {
     const expiresAt = Math.floor(Date.now() / 1000) + LINK_LIFETIMES[kind]
     const more = entry === undefined ? to === null ? [] : [to] : [to, entry.hash, entry.owner]
     const claims = [uuidToBase64url(userId), generation, expiresAt, emailDigest(email), ...more]
-    // Loaded with the first token, because an application that starts sends no mails.
-    const { signedText } = await import('./tokens/jwt.js')
-    return signedText(JSON.stringify(claims), this.#keys(kind).signing.key)
+    return signedText(JSON.stringify(claims), this.#keys(kind)[0])
   }
 
   /** Verifies a token. Address and generation of the user may be others by now. */
@@ -208,9 +205,7 @@ export class MailTokens {
   }
 
   async #open (kind: LinkMailKind, token: string): Promise<MailToken | null> {
-    if (token.length > MAX_TOKEN_LENGTH) return null
-    const { verifiedText } = await import('./tokens/jwt.js')
-    const text = await verifiedText(token, this.#keys(kind).verifying)
+    const text = await verifiedText(token, this.#keys(kind))
     if (text === null) return null
     // Only this class signs with these keys, so the text is one of `issue`.
     const [id, generation, expiresAt, digest, to = null, hash, owner] = JSON.parse(text)
@@ -219,8 +214,8 @@ export class MailTokens {
     return { kind, userId, generation, digest, to, ...entry, expiresAt: new Date(expiresAt * 1000) }
   }
 
-  #keys (kind: LinkMailKind): TokenKeys {
-    return keysOfSecrets(derivedSecrets(this.#secrets, `svc-auth mail ${kind}`, this.#issuer))
+  #keys (kind: LinkMailKind): Secrets {
+    return derivedSecrets(this.#secrets, `svc-auth mail ${kind}`, this.#issuer)
   }
 }
 

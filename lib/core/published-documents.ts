@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { OptionsError } from '../errors.js'
 import { type Operation, objectOf, operation } from './schema.js'
 
 /** Lets caches keep an answer, but no error and no response that sets the cookie of a session. */
@@ -26,4 +27,11 @@ export function mountDocument (
     onSend: async (_request, reply) => maxAge && allowCaching(reply, `public, max-age=${maxAge}`),
     exposeHeadRoute: false
   }, async (_request, reply) => read(reply))
+}
+
+/** Refuses the URL of a document that the application has already. */
+export function assertFree (scope: FastifyInstance, url: string, options: string): void {
+  if (!scope.hasRoute({ method: 'GET', url })) return
+  throw new OptionsError(`the application has the route ${url} already; ` +
+    `give ${options} to one registration of fastify-svc-auth, and mount no such route`)
 }

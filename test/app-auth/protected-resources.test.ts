@@ -2,7 +2,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import * as oauth from 'oauth4webapi'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, TokenVerifier } from '../../lib/index.js'
-import type { BearerUse } from '../../lib/core/guards.js'
+import type { BearerUse } from '../../lib/features/tokens/bearer.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { startOpenIdProvider } from '../helpers/openid-provider.js'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { TokenIssuer, VerifiedTokens } from '../../lib/core/tokens/token-issuer.js'
-import { keysOfSecrets } from '../../lib/core/tokens/token-keys.js'
+import { TokenIssuer, VerifiedTokens } from '../../lib/features/tokens/token-issuer.js'
+import { keysOfSecrets } from '../../lib/features/tokens/token-keys.js'
 import { advanceClock } from '../helpers/clock.js'
 
 const INVALID = { name: 'AuthError', code: 'invalid_token' }

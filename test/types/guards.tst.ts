@@ -6,7 +6,7 @@ import authPlugin, { type Guard, type Principal, type TokenClaims, TokenVerifier
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { AnyReply, AnyRequest, RecentProof, RequiredClaims } from '../../lib/core/guards.js'
-import type { TokenUse } from '../../lib/core/tokens/token-claims.js'
+import type { TokenUse } from '../../lib/features/tokens/token-claims.js'
 
 // In this file good code stands as an application has it: what does not compile fails the file.
 

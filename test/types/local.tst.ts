@@ -9,8 +9,8 @@ import type { JsonValue } from '../../lib/claims.js'
 import type { RegistrationPolicy } from '../../lib/local-identity-provider.js'
 import type { Argon2Options } from '../../lib/features/password/hashing.js'
 import type { Caller } from '../../lib/core/fair-queue.js'
-import type { TokenUse } from '../../lib/core/tokens/token-claims.js'
-import type { Jwk, PublicJwk } from '../../lib/core/tokens/token-keys.js'
+import type { TokenUse } from '../../lib/features/tokens/token-claims.js'
+import type { Jwk, PublicJwk } from '../../lib/features/tokens/token-keys.js'
 
 const local = new LocalIdentityProvider()
 declare const claims: TokenClaims

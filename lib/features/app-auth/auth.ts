@@ -16,8 +16,8 @@ import {
 import { withQuery } from '../../core/redirects.js'
 import { type SignInUrlOptions, signedRequestOf } from '../../core/signed-requests.js'
 import {
-  type AnyReply, type AnyRequest, type BearerUse, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
-  anyOf, requireBearer, requireBearerFor, requireClaims, requireRecent, requireSecondFactor, requireVerified
+  type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
+  anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from '../../core/guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
@@ -70,14 +70,6 @@ export class Auth extends Authorization {
    */
   readonly refuseCrossOrigin: Guard
 
-  /**
-   * A `preHandler` that requires a valid local JWT in `Authorization: Bearer` and sets
-   * `request.token` to its claims. Answers 401 `invalid_token` with `WWW-Authenticate` otherwise.
-   *
-   * @see RFC 6750 sections 2.1 and 3
-   */
-  readonly requireBearer: Guard
-
   readonly #auth: AuthContext
   readonly #log: FastifyBaseLogger
 
@@ -90,7 +82,6 @@ export class Auth extends Authorization {
     this.requireUser = requireClaims(auth, {})
     this.requireVerified = requireVerified(auth)
     this.requireSecondFactor = requireSecondFactor(auth)
-    this.requireBearer = requireBearer(auth)
     this.refuseCrossOrigin = async (request: FastifyRequest) => { auth.site.refuseCrossOrigin(request) }
   }
 
@@ -120,26 +111,6 @@ export class Auth extends Authorization {
    * ```
    */
   readonly requireRecent = (required: RecentProof): Guard => requireRecent(this.#auth, required)
-
-  /**
-   * Makes a guard like {@link requireBearer} that accepts only tokens of one purpose or audience;
-   * with `scopes` it answers 403 `insufficient_scope` to a token that lacks one.
-   *
-   * @param use `{ purpose }`, `{ audience }` or both, exactly as the token was issued
-   * @throws OptionsError when neither is given
-   * @see RFC 8725 section 3.9, RFC 6750 section 3.1, RFC 9728
-   *
-   * @example
-   * ```ts
-   * const requireToken = app.auth.requireBearerFor({
-   *   audience: 'https://app.example/mcp',
-   *   scopes: ['tools:read'],
-   *   metadata: { authorization_servers: ['https://login.example'] },
-   *   verifier
-   * })
-   * ```
-   */
-  readonly requireBearerFor = (use: BearerUse): Guard => requireBearerFor(this.#auth, use)
 
   /**
    * Makes a guard that lets a request pass if one of the guards does. They run in order, and the

@@ -2,7 +2,7 @@ import type { User } from '../../accounts/account.js'
 import type { AuthenticationContext } from '../../authentication.js'
 import { brand } from '../../base/values.js'
 import type { PartSetup } from '../../core/feature.js'
-import { type TokenKeys, keysOfSecrets } from '../../core/tokens/token-keys.js'
+import { signedText, verifiedText } from '../../core/signed-text.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../../option-checks.js'
@@ -110,11 +110,11 @@ export class TrustedBrowsers {
   readonly cookieName: string
   /** How long a browser is trusted. */
   readonly days: number
-  readonly #keys: TokenKeys
+  readonly #keys: Secrets
 
   /** @param secrets the first one signs, all verify */
   constructor (secrets: Secrets, cookieName: string, days: number) {
-    this.#keys = keysOfSecrets(derivedSecrets(secrets, 'svc-auth trusted browser'))
+    this.#keys = derivedSecrets(secrets, 'svc-auth trusted browser')
     this.cookieName = cookieName
     this.days = days
   }
@@ -133,14 +133,12 @@ export class TrustedBrowsers {
     const known = await this.#entriesOf(cookies)
     const others = known.flat().filter(entry => entry[0] !== userId).sort((one, other) => other[2] - one[2])
     const entry: Entry = [userId, generation, Date.now() + maxAge * 1000]
-    const { signedText } = await import('../../core/tokens/jwt.js')
-    const value = await signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys.signing.key)
+    const value = await signedText(JSON.stringify([entry, ...others].slice(0, MAX_USERS)), this.#keys[0])
     return { value, maxAge, replacesSeveral: known.length > 1 }
   }
 
   async #entriesOf (cookies: readonly string[]): Promise<ReadonlyArray<readonly Entry[]>> {
-    const { verifiedText } = await import('../../core/tokens/jwt.js')
-    const texts = await Promise.all(cookies.map(async cookie => verifiedText(cookie, this.#keys.verifying)))
+    const texts = await Promise.all(cookies.map(async cookie => verifiedText(cookie, this.#keys)))
     // Only this class signs with these keys.
     return texts.flatMap(text => text === null ? [] : [JSON.parse(text)])
   }

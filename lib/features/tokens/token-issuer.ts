@@ -2,10 +2,9 @@ import { hash, randomUUID } from 'node:crypto'
 import { BoundedMap, withoutUndefined } from '../../base/values.js'
 import { Once } from '../../base/concurrency.js'
 import { type JsonValue, plainJsonObject } from '../../claims.js'
+import { MAX_TOKEN_LENGTH } from '../../core/signed-text.js'
 import { AuthError } from '../../errors.js'
-import {
-  MAX_TOKEN_LENGTH, type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse
-} from './token-claims.js'
+import { type TokenClaims, type TokenUse, assertTokenText, assertUsable, assertUse } from './token-claims.js'
 import type { TokenKeys } from './token-keys.js'
 
 /** Claims that the issuer sets, or that restrict the use of a token. */

@@ -1,25 +1,15 @@
 import type { FastifyRequest } from 'fastify'
 import { amrOf, secondFactorAt } from '../../authentication.js'
 import { isUserId } from '../../base/values.js'
-import { type AuthContext, needed } from '../context.js'
+import { type AuthContext, needed } from '../../core/context.js'
+import { currentRecord } from '../../core/current-user.js'
+import { FACTOR_TIME } from '../../core/guards.js'
 import { AuthError } from '../../errors.js'
 import type { TokenClaims, TokenUse } from './token-claims.js'
 import { withoutReservedClaims } from './token-issuer.js'
-import { currentRecord } from '../current-user.js'
 
 /** The claim with the generation of the session: the token ends with it, whatever clocks say. */
 const GENERATION = 'svc_generation'
-
-/** The claim of a token with the time of the last second factor; `auth_time` counts any factor. */
-const FACTOR_TIME = 'svc_factor_time'
-
-/** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
-export function authTimeOf (token: TokenClaims, how: { secondFactor: boolean }): number | null {
-  const { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime } = token
-  const isMultiFactor = Array.isArray(amr) && amr.includes('mfa')
-  const time = how.secondFactor ? isMultiFactor ? factorTime : null : authTime
-  return typeof time === 'number' ? time : null
-}
 
 /**
  * Issues a token for the signed-in user, with the claims that the store has now and, as

@@ -1,8 +1,11 @@
-import { hasLocal } from '../core/context.js'
-import { issueToken, verifyToken } from '../core/tokens/user-tokens.js'
-import { type Act, answerWithStatus } from '../core/act.js'
-import { allowCaching } from '../core/published-documents.js'
-import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../core/schema.js'
+import { type Act, answerWithStatus } from '../../core/act.js'
+import { hasLocal } from '../../core/context.js'
+import type { Feature } from '../../core/feature.js'
+import { allowCaching } from '../../core/published-documents.js'
+import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../../core/schema.js'
+import { bearerGuards } from './bearer.js'
+import { mountMetadata } from './metadata.js'
+import { issueToken, verifyToken } from './user-tokens.js'
 
 const issueSchema = operation({
   summary: 'Issue a short-lived token for the signed-in user',
@@ -86,4 +89,6 @@ const publishKeys: Act = {
   }
 }
 
-export const TOKEN_ACTS: readonly Act[] = [issue, verify, publishKeys]
+export const TOKENS: Feature = {
+  acts: [issue, verify, publishKeys], api: bearerGuards, mountDocuments: mountMetadata
+}

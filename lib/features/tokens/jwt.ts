@@ -2,12 +2,12 @@
 import type { webcrypto } from 'node:crypto'
 import { createRemoteJWKSet } from 'jose/jwks/remote'
 import type { JWTHeaderParameters } from 'jose'
-import { CompactSign } from 'jose/jws/compact/sign'
-import { compactVerify } from 'jose/jws/compact/verify'
 import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
 import { JWKSMultipleMatchingKeys, JWKSNoMatchingKey } from 'jose/errors'
+import { isPlainObject } from '../../claims.js'
+import { isCanonical } from '../../core/signed-text.js'
 import { AuthError } from '../../errors.js'
-import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText, isTokenClaims } from './token-claims.js'
+import { CLOCK_TOLERANCE, type TokenClaims, assertTokenText } from './token-claims.js'
 
 /** The issuer whose tokens are accepted, with its algorithms and keys. */
 export interface Trust {
@@ -33,20 +33,6 @@ export async function verifiedClaims (token: unknown, { keys, ...trust }: Trust)
     if (claims !== null) return claims
   }
   throw new AuthError('invalid_token')
-}
-
-/** Signs a text that is not a set of claims, as a compact JWS with HS256 (RFC 7515). */
-export async function signedText (text: string, key: webcrypto.CryptoKey): Promise<string> {
-  return new CompactSign(Buffer.from(text)).setProtectedHeader({ alg: 'HS256' }).sign(key)
-}
-
-/** Returns the text that {@link signedText} signed with one of the keys; null for anything else. */
-export async function verifiedText (token: string, keys: readonly webcrypto.CryptoKey[]): Promise<string | null> {
-  for (const key of isCanonical(token) ? keys : []) {
-    const verified = await compactVerify(token, key, { algorithms: ['HS256'] }).catch(() => null)
-    if (verified !== null) return Buffer.from(verified.payload).toString()
-  }
-  return null
 }
 
 /**
@@ -96,11 +82,6 @@ function isPlainHeader ({ alg, typ = 'JWT', kid = '', ...others }: JWTHeaderPara
   return Object.keys(others).length === 0 && typeof typ === 'string' && type.test(typ) && typeof kid === 'string'
 }
 
-/** Decoders ignore padding and the last bits. */
-function isCanonical (token: string): boolean {
-  return token.split('.').every(part => Buffer.from(part, 'base64url').toString('base64url') === part)
-}
-
 /** Whether no claim name appears twice: parsers differ in which they read (RFC 7519 section 4). */
 function hasUniqueNames (token: string, claims: TokenClaims): boolean {
   const [, payload = ''] = token.split('.')
@@ -113,4 +94,11 @@ function countOfNames (value: unknown): number {
   const members = Object.values(value)
   const own = Array.isArray(value) ? 0 : members.length
   return members.reduce((sum: number, member) => sum + countOfNames(member), own)
+}
+
+/** Whether the claims have the form of RFC 7519 section 4.1, with the required ones. */
+function isTokenClaims (claims: unknown): claims is TokenClaims {
+  return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
+    Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&
+    (claims.jti === undefined || typeof claims.jti === 'string')
 }

@@ -1,4 +1,5 @@
 import { type JsonValue, isPlainObject, isText } from '../../claims.js'
+import { MAX_TOKEN_LENGTH } from '../../core/signed-text.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions, mustBe } from '../../option-checks.js'
 
@@ -29,9 +30,6 @@ export interface TokenClaims {
   [claim: string]: JsonValue | undefined
 }
 
-/** Characters of a token: Node.js accepts no more for all headers together. */
-export const MAX_TOKEN_LENGTH = 16_384
-
 /** Seconds by which the issuer's clock may be ahead. */
 export const CLOCK_TOLERANCE = 5
 
@@ -51,13 +49,6 @@ export function assertUse (use: unknown): void {
   for (const [name, value] of Object.entries(use)) checkedUse(value, name)
 }
 
-/** Whether the claims have the form of RFC 7519 section 4.1, with the required ones. */
-export function isTokenClaims (claims: unknown): claims is TokenClaims {
-  return isPlainObject(claims) && typeof claims.sub === 'string' && claims.sub !== '' &&
-    Number.isFinite(claims.iat) && Number.isFinite(claims.exp) &&
-    (claims.jti === undefined || typeof claims.jti === 'string')
-}
-
 /**
  * Checks what may differ each time that a token is presented: its times and its use. One that is
  * bound to a key (RFC 7800) is not a bearer token: its sender would have to prove the key.
@@ -70,11 +61,6 @@ export function assertUsable ({ iat, nbf = iat, exp, purpose, aud, cnf }: TokenC
 }
 
 /** Whether a token is for an audience, or without one for no audience (RFC 7519 section 4.1.3). */
-export function isFor (aud: TokenClaims['aud'], audience: string | undefined): boolean {
+function isFor (aud: TokenClaims['aud'], audience: string | undefined): boolean {
   return aud === audience || (Array.isArray(aud) && audience !== undefined && aud.includes(audience))
-}
-
-/** The scopes of an access token: `scope` as in RFC 9068, or the `scp` of some servers. */
-export function scopesOf ({ scope, scp = scope }: TokenClaims): unknown[] {
-  return Array.isArray(scp) ? scp : String(scp).split(' ')
 }

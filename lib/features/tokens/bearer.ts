@@ -1,0 +1,147 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { noteOwnToken } from '../../audit.js'
+import type { AuthContext } from '../../core/context.js'
+import { type Guard, reading } from '../../core/guards.js'
+import { AuthError, OptionsError } from '../../errors.js'
+import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
+import { type ResourceMetadata, resourcePublisher } from './metadata.js'
+import { type TokenClaims, type TokenUse, assertUsable, assertUse } from './token-claims.js'
+import type { TokenVerifier } from './token-verifier.js'
+import { verifyToken, verifyTokenFor } from './user-tokens.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The claims of the token behind `requireBearer` and `requireBearerFor`; null elsewhere. */
+    token: TokenClaims | null
+  }
+}
+
+declare module '../app-auth/auth.js' {
+  interface Auth extends BearerGuards {}
+}
+
+/** What tokens add to `app.auth`. */
+export interface BearerGuards {
+  /**
+   * A `preHandler` that requires a valid local JWT in `Authorization: Bearer` and sets
+   * `request.token` to its claims. Answers 401 `invalid_token` with `WWW-Authenticate` otherwise.
+   *
+   * @see RFC 6750 sections 2.1 and 3
+   */
+  readonly requireBearer: Guard
+
+  /**
+   * Makes a guard like {@link requireBearer} that accepts only tokens of one purpose or audience;
+   * with `scopes` it answers 403 `insufficient_scope` to a token that lacks one.
+   *
+   * @param use `{ purpose }`, `{ audience }` or both, exactly as the token was issued
+   * @throws OptionsError when neither is given
+   * @see RFC 8725 section 3.9, RFC 6750 section 3.1, RFC 9728
+   *
+   * @example
+   * ```ts
+   * const requireToken = app.auth.requireBearerFor({
+   *   audience: 'https://app.example/mcp',
+   *   scopes: ['tools:read'],
+   *   metadata: { authorization_servers: ['https://login.example'] },
+   *   verifier
+   * })
+   * ```
+   */
+  readonly requireBearerFor: (use: BearerUse) => Guard
+}
+
+/** What a token must be for, so that the guard `requireBearerFor` lets it pass. */
+export interface BearerUse extends TokenUse {
+  /** The scopes that a token must have, in its claim `scope` (RFC 9068) or `scp`. */
+  scopes?: readonly string[]
+  /**
+   * Says in the challenge where the metadata are by which clients find the authorization server,
+   * and publishes them. The audience is then the URL of the resource.
+   *
+   * @see RFC 9728
+   */
+  metadata?: ResourceMetadata
+  /** Verifies the tokens, in place of the option `local`: a {@link TokenVerifier}. */
+  verifier?: Pick<TokenVerifier, 'verify'>
+}
+
+/** RFC 6749 section 3.3 */
+const SCOPE = /^[!#-[\]-~]+$/
+
+const BEARER_USE = {
+  purpose: anything,
+  audience: anything,
+  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
+    typeof scope === 'string' && SCOPE.test(scope)), []),
+  metadata: anything,
+  verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
+} satisfies ChecksOf<BearerUse>
+
+/** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+
+export function bearerGuards (auth: AuthContext): BearerGuards {
+  const publish = resourcePublisher(auth)
+  return {
+    requireBearer: bearerGuard(async token => noteOwnToken(await verifyToken(auth, token))),
+    requireBearerFor: required => requireBearerFor(auth, publish, required)
+  }
+}
+
+function requireBearerFor (
+  auth: AuthContext, publish: ReturnType<typeof resourcePublisher>, required: BearerUse
+): Guard {
+  const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
+  const use: TokenUse = Object.fromEntries(['purpose', 'audience']
+    .filter(name => Object.hasOwn(required, name)).map(name => [name, Reflect.get(required, name)]))
+  assertUse(use)
+  if (Object.keys(use).length === 0) {
+    throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
+  }
+  const { metadata } = required
+  const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, scopes, metadata) }
+  return bearerGuard(async token => {
+    if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
+    const claims = await verifier.verify(token)
+    // A verifier may have been made for another audience.
+    assertUsable(claims, use)
+    return claims
+  }, scopes, challenge)
+}
+
+/** @param challenge further parameters of `WWW-Authenticate` */
+function bearerGuard (
+  verify: (token: string) => Promise<TokenClaims>, scopes: readonly string[] = [], challenge = {}
+): Guard {
+  const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
+    .map(([name, value]) => `, ${name}="${value}"`).join('')
+  return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
+    try {
+      const [, token] = BEARER.exec(authorizationOf(request)) ?? []
+      if (token === undefined) throw new AuthError('invalid_token')
+      const claims = await verify(token)
+      // As RFC 9068 has them, or the `scp` of some servers.
+      const { scope, scp = scope } = claims
+      const granted: unknown[] = Array.isArray(scp) ? scp : String(scp).split(' ')
+      if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
+      request.token = claims
+    } catch (error) {
+      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
+        reply.header('WWW-Authenticate', `Bearer error="${error.code}"${parameters}`)
+      }
+      throw error
+    }
+  })
+}
+
+/**
+ * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
+ * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
+ */
+function authorizationOf ({ raw, headers }: FastifyRequest): string {
+  // An injected request need not have raw headers.
+  const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
+  const count = names.filter(name => name.toLowerCase() === 'authorization').length
+  return count > 1 ? '' : headers.authorization ?? ''
+}
