@@ -2,12 +2,12 @@ import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
 import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
-import { SignedRequests } from './core/signed-requests.js'
+import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
 import { isSecureOrLocal, isSecureUrl } from './core/fetching.js'
 import { CHANGE_PASSWORD, RELATED_ORIGINS, Site } from './core/site.js'
-import { LocalIdentityProvider } from './local-identity-provider.js'
+import { LocalIdentityProvider } from './features/local/local-identity-provider.js'
 import {
   type Check, type Checked, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
   matching, mustBe, optional

@@ -14,7 +14,7 @@ import { actsOf, featuresOf, membersOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { withParameter } from './core/redirects.js'
 import { isSecureOrLocal } from './core/fetching.js'
-import type { LocalIdentityProvider } from './local-identity-provider.js'
+import type { LocalIdentityProvider } from './features/local/local-identity-provider.js'
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'

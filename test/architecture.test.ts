@@ -7,8 +7,8 @@ const LIB = join(import.meta.dirname, '../lib')
 const BASICS = ['ground', 'base']
 /** What nobody is signed in for, and no request is answered by. */
 const PARTS = [
-  'providers', 'port', 'local', 'tokens', 'passwords', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines',
-  'memory', 'session', 'http', 'hooks', ...BASICS
+  'providers', 'port', 'local', 'signed-requests', 'tokens', 'passwords', 'queue', 'mails', 'accounts', 'factors',
+  'store', 'engines', 'memory', 'session', 'http', 'hooks', ...BASICS
 ]
 /** What works with the context of the application. */
 const USERS = ['context', 'current-user', 'sign-in']
@@ -47,9 +47,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
 
   // The kernel, without the context
   http: {
-    has: ['fetching', 'redirects', 'redirect-pages', 'signed-requests', 'site'].map(name => `core/${name}.ts`),
-    // A signed request has the parameters of a provider.
-    asks: ['port', ...BASICS]
+    has: ['fetching', 'redirects', 'redirect-pages', 'site'].map(name => `core/${name}.ts`),
+    asks: BASICS
   },
   queue: { has: ['core/fair-queue.ts'], asks: BASICS },
   tokens: { has: ['core/tokens/'], asks: ['http', ...BASICS] },
@@ -82,7 +81,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
     ],
     asks: ['accounts', 'tokens', ...BASICS]
   },
-  local: { has: ['local-identity-provider.ts'], asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS] },
+  local: {
+    has: ['features/local/local-identity-provider.ts'],
+    asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS]
+  },
+  'signed-requests': { has: ['features/identities/signed-requests.ts'], asks: ['port', ...BASICS] },
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
 
   // The kernel, with the context
@@ -97,7 +100,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   'sign-in': {
     has: [
-      ...['complete-sign-in', 'first-proof', 'linking', 'sign-in', 'sign-out'].map(name => `core/${name}.ts`),
+      ...['complete-sign-in', 'linking', 'sign-in', 'sign-out'].map(name => `core/${name}.ts`),
       'features/passkeys/sign-in.ts', 'features/second-factor/sign-in.ts'
     ],
     asks: ['context', 'current-user', ...PARTS]

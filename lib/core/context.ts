@@ -1,7 +1,7 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
 import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { AccountRoutes } from '../local-identity-provider.js'
+import type { AccountRoutes } from '../features/local/local-identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import type { PageLayout } from './pages/layout.js'
 import type { PasskeyPaths } from '../features/passkeys/form.js'

@@ -4,7 +4,7 @@ import type { AuthContext } from './context.js'
 import { type AuthErrorCode, SENT_TWICE } from '../errors.js'
 import { wantsJson } from './site.js'
 import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from './redirects.js'
-import type { Passwords } from '../local-identity-provider.js'
+import type { Passwords } from '../features/local/local-identity-provider.js'
 import type { Outbox } from './mail-links.js'
 import { type Principal, principalOf } from '../session/record.js'
 import {

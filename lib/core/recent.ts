@@ -4,7 +4,7 @@ import { noteSubject } from '../audit.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from './context.js'
 import { AuthError, WRONG_PASSWORD, invalidRequest } from '../errors.js'
-import type { Passwords } from '../local-identity-provider.js'
+import type { Passwords } from '../features/local/local-identity-provider.js'
 import { type SessionRecord, principalOf } from '../session/record.js'
 import {
   type CurrentUser, assertCanAsk, current, currentPrincipal, factorsOf, isFactorRequiredOf

@@ -14,7 +14,7 @@ import { ACCEPTED, type Submission, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { UNPROVEN, changed, email, presentPassword } from './password/forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './first-proof.js'
 import { existingParts, textIn } from '../core/pages/parts.js'
 
 /**

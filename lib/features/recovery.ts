@@ -10,7 +10,7 @@ import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
 import { accepted, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './first-proof.js'
 import { existingParts } from '../core/pages/parts.js'
 
 /**

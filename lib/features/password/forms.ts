@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../../core/context.js'
 import { AuthError } from '../../errors.js'
-import type { Passwords } from '../../local-identity-provider.js'
+import type { Passwords } from '../local/local-identity-provider.js'
 import { hashing } from './hashing.js'
 import { addressOf } from '../../core/limits.js'
 

@@ -1,20 +1,22 @@
 import { inspect } from 'node:util'
-import { brand } from './base/values.js'
-import { isText } from './claims.js'
-import { OptionsError } from './errors.js'
+import { brand } from '../../base/values.js'
+import { isText } from '../../claims.js'
+import { OptionsError } from '../../errors.js'
 import {
   type ChecksOf, anything, boolean, checkedMembers, checkedOptions, listOf, oneOf, optional, table, tableOrBoolean,
   text, wholeNumber
-} from './option-checks.js'
-import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
-import { type Argon2Options, PasswordHasher, type PasswordVerdict, argon2Cost } from './features/password/hashing.js'
-import type { Caller } from './core/fair-queue.js'
-import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './core/mail.js'
-import { MailTokens } from './core/mail-links.js'
-import { PASSWORD_RULES, type PasswordRules, passwordRules } from './features/password/rules.js'
-import { type ExtraClaims, TokenIssuer } from './core/tokens/token-issuer.js'
-import type { TokenClaims, TokenUse } from './core/tokens/token-claims.js'
-import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from './core/tokens/token-keys.js'
+} from '../../option-checks.js'
+import { type Secrets, requiredDataSecrets, secretsOf } from '../../secrets.js'
+import { type Argon2Options, PasswordHasher, type PasswordVerdict, argon2Cost } from '../password/hashing.js'
+import type { Caller } from '../../core/fair-queue.js'
+import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from '../../core/mail.js'
+import { MailTokens } from '../../core/mail-links.js'
+import { PASSWORD_RULES, type PasswordRules, passwordRules } from '../password/rules.js'
+import { type ExtraClaims, TokenIssuer } from '../../core/tokens/token-issuer.js'
+import type { TokenClaims, TokenUse } from '../../core/tokens/token-claims.js'
+import {
+  type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey
+} from '../../core/tokens/token-keys.js'
 
 /** The claims that the registration form may set: by default none, as every visitor can post it. */
 export interface RegistrationPolicy {

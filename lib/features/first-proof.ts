@@ -3,7 +3,7 @@ import type { User } from '../accounts/account.js'
 import type { ConfirmedEmail } from '../accounts/credentials.js'
 import { type UnprovenMethods, choiceRequired } from '../accounts/sign-in.js'
 import { audit } from '../audit.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext } from '../core/context.js'
 import { AuthError } from '../errors.js'
 import { recordIn } from '../session/record.js'
 
