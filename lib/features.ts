@@ -1,5 +1,5 @@
 /** The features of the plugin. What loads its acts is a lazy border: see test/start.test.ts. */
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from './core/context.js'
+import { type AuthContext, hasFactors } from './core/context.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
@@ -8,6 +8,7 @@ import { hashing } from './features/password/hashing.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions.js'
 import { TOKEN_ACTS } from './features/tokens.js'
+import { hasMails, hasPasswords } from './features/local/offers.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [

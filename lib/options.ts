@@ -215,13 +215,10 @@ export function resolveOptions (
     factors,
     layout,
     linking,
-    /** The sessions beside the users; null where a session store of the application has them. */
     listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
     local,
-    /** The pages of the application for the links in mails. */
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
-    /** Where users add and remove passkeys. */
     passkeysPage: hasPasskeysAtRoot ? pages.secondFactorPage ?? routePath(layout, 'pages/factors') : null,
     onDelete,
     onLink,
@@ -240,7 +237,6 @@ export function resolveOptions (
     prefix,
     providers,
     rateLimit: given.rateLimit,
-    /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
     remember: session?.remember ?? null,
     session,
     signOutSecrets: providers.some(({ signOut }) => signOut === true)

@@ -18,6 +18,8 @@ import type { LocalIdentityProvider } from './features/local/local-identity-prov
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
+import { hasMailSignIn, hasPasswords } from './features/local/offers.js'
+import { passwordQueue } from './features/password/forms.js'
 import type { PasskeyPaths } from './features/passkeys/form.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookies.js'
@@ -148,7 +150,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, signOutSecrets, ...resolved } = options
-  const { factors, site } = resolved
+  const { factors, local, site } = resolved
   const capabilities = capabilitiesOf(store)
   const records = capabilities.entries ?? new MemoryEntries()
   for (const entries of [records, session?.rows.entries]) {
@@ -159,6 +161,8 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
+  const hasSteps = mailer !== null || hasFactors({ factors })
+  const pageLayout = hasSteps ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site }) : layout
   return Object.freeze({
     ...resolved,
     capabilities,
@@ -166,9 +170,9 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: mailer ?? hasFactors({ factors })
-      ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site })
-      : layout,
+    layout: pageLayout,
+    passwords: local && passwordQueue(local, pageLayout),
+    offers: { password: hasPasswords({ local }), mail: hasMailSignIn({ local, mailer }) },
     hasPages: layout !== null,
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),

@@ -7,9 +7,11 @@ const LIB = join(import.meta.dirname, '../lib')
 const BASICS = ['ground', 'base']
 /** What nobody is signed in for, and no request is answered by. */
 const PARTS = [
-  'providers', 'port', 'local', 'signed-requests', 'tokens', 'passwords', 'queue', 'mails', 'accounts', 'factors',
-  'store', 'engines', 'memory', 'session', 'http', 'hooks', ...BASICS
+  'providers', 'port', 'tokens', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines', 'memory', 'session',
+  'http', 'hooks', ...BASICS
 ]
+/** What options are made of, and the kernel does not know. */
+const MADE = ['local', 'passwords', 'signed-requests']
 /** What works with the context of the application. */
 const USERS = ['context', 'current-user', 'sign-in']
 
@@ -91,8 +93,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
   // The kernel, with the context
   context: {
     has: ['core/context.ts'],
-    // The types of what it holds, most of which come from the options.
-    asks: ['options', 'pages', 'web', 'limits', ...PARTS]
+    // The types of what it holds.
+    asks: ['pages', 'web', 'limits', ...PARTS]
   },
   'current-user': {
     has: ['core/current-user.ts', 'core/recent.ts', 'core/tokens/user-tokens.ts'],
@@ -110,28 +112,28 @@ const ROOMS: Readonly<Record<string, Room>> = {
       ...[
         'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'published-resources', 'schema', 'scope', 'sent-again'
       ].map(name => `core/${name}.ts`),
-      'core/pages/', 'features/password/forms.ts'
+      'core/pages/'
     ],
     asks: [...USERS, 'pages', 'limits', ...PARTS]
   },
   'app-auth': {
     has: ['core/guards.ts', 'features/app-auth/'],
-    asks: [...USERS, ...PARTS.filter(room => room !== 'providers')]
+    asks: [...USERS, ...MADE, ...PARTS.filter(room => room !== 'providers')]
   },
 
-  features: { has: ['features.ts', 'features/'], asks: [...USERS, 'web', 'pages', 'limits', ...PARTS] },
+  features: { has: ['features.ts', 'features/'], asks: [...USERS, 'web', 'pages', 'limits', ...MADE, ...PARTS] },
 
-  options: { has: ['options.ts'], asks: ['pages', 'limits', ...PARTS] },
+  options: { has: ['options.ts'], asks: ['pages', 'limits', ...MADE, ...PARTS] },
   plugin: {
     has: ['plugin.ts'],
-    asks: [...USERS, 'options', 'features', 'app-auth', 'web', 'pages', 'limits', ...PARTS]
+    asks: [...USERS, 'options', 'features', 'app-auth', 'web', 'pages', 'limits', ...MADE, ...PARTS]
   },
-  command: { has: ['command/'], asks: ['options', 'app-auth', ...PARTS] },
-  testing: { has: ['testing.ts', 'testing/'], asks: ['app-auth', ...PARTS] },
+  command: { has: ['command/'], asks: ['options', 'app-auth', ...MADE, ...PARTS] },
+  testing: { has: ['testing.ts', 'testing/'], asks: ['app-auth', ...MADE, ...PARTS] },
   index: {
     has: ['index.ts'],
     // An application names what the columns of the tables hold.
-    asks: [...USERS, 'plugin', 'options', 'app-auth', 'web', 'limits', 'schema', ...PARTS]
+    asks: [...USERS, 'plugin', 'options', 'app-auth', 'web', 'limits', 'schema', ...MADE, ...PARTS]
   }
 }
 
@@ -162,6 +164,15 @@ t.test('every import points down', async t => {
     .map(other => `${file} imports ${other}`))
 
   t.strictSame(upward, [])
+})
+
+t.test('of features the kernel imports only what it asks of second factors and passkeys, and it imports no engine', async t => {
+  const known = /^features\/(?:passkeys|second-factor)\//
+  const asked = [...imports].flatMap(([file, imported]) => imported
+    .filter(other => file.startsWith('core/') && /^(?:features|engines)\//.test(other) && !known.test(other))
+    .map(other => `${file} imports ${other}`))
+
+  t.strictSame(asked, [])
 })
 
 t.test('no engine of the store imports another one, and what is beside them opens them when they are used', async t => {

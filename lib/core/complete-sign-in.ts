@@ -13,7 +13,6 @@ import type { AuthContext } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { UserOfIdentity } from './linking.js'
 import type { Outbox } from './mail-links.js'
-import { type PasswordSubmission, verifyPassword } from './recent.js'
 
 /** A user who has authenticated by a first factor. */
 export interface AuthenticatedUser extends UserOfIdentity {
@@ -100,14 +99,6 @@ export async function completeSignIn (
 export function principalFor ({ user, identity }: Pick<AuthenticatedUser, 'user' | 'identity'>): Principal {
   const { provider, claims } = identity
   return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
-}
-
-export async function reauthenticateByPassword (
-  auth: AuthContext, submission: PasswordSubmission, password: string
-): Promise<void> {
-  const { user: { userId }, links, record } = await current(auth, submission.request)
-  await verifyPassword(submission, password, await auth.accounts.credentialOf(userId, links))
-  await completeReauthentication(submission.request, record, 'password')
 }
 
 /** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */

@@ -1,60 +1,89 @@
-import type { onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { Accounts } from '../accounts/accounts.js'
 import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { AccountRoutes } from '../features/local/local-identity-provider.js'
-import type { ResolvedOptions } from '../options.js'
-import type { PageLayout } from './pages/layout.js'
 import type { PasskeyPaths } from '../features/passkeys/form.js'
+import type { Passkeys } from '../features/passkeys/passkeys.js'
+import type { SecondFactor } from '../features/second-factor/second-factor.js'
+import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from '../hooks.js'
+import type { ExternalProvider } from '../providers/provider.js'
 import type { Sealer } from '../sealed.js'
-import type { OneTimeEntries, StoreCapabilities } from '../session/store.js'
+import type { OneTimeEntries, StoreCapabilities, StoredSessions } from '../session/store.js'
 import type { RateLimits } from './limits.js'
+import type { MailTokens } from './mail-links.js'
+import type { MailPages } from './mail.js'
 import type { Mailer } from './mailer.js'
+import type { PageLayout } from './pages/layout.js'
 import type { PublishedResources } from './published-resources.js'
+import type { RedirectPages } from './redirect-pages.js'
+import type { Site } from './site.js'
 
-/** What becomes a part of the context, or is used up when that is made. */
-type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
-
-/** What acts, guards and hooks work with. Parts that no option asks for are null. */
-export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
+/**
+ * What acts, guards and hooks work with, made once from the options. Parts that no option asks for
+ * are null. Parts that only features use are declared by them.
+ */
+export interface AuthContext {
+  readonly accounts: Accounts
   /** What the store keeps besides accounts. */
   readonly capabilities: StoreCapabilities
   /** Keeps the records of a use: the entries of the store, else those of this application. */
   readonly records: OneTimeEntries
-  /** Seals ID tokens in sessions; null where no provider has `signOut`. */
-  readonly signOutSealer: Sealer | null
+  /** The sessions beside the users; null where a session store of the application has them. */
+  readonly listedSessions: StoredSessions | null
+  /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
+  readonly remember: number | null
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
+  readonly site: Site
+  readonly prefix: string
+  readonly redirects: RedirectPages
   /** Redirects a navigation on another host to `baseUrl`. */
   readonly redirectToBaseUrl: onRequestAsyncHookHandler
+  readonly limits: RateLimits
+  /** The metadata that guards publish. */
+  readonly resources: PublishedResources
+  readonly linking: LinkingPolicy
+  readonly onSignIn: SignInHook | null
+  readonly onLink: LinkHook | null
+  readonly onDelete: DeleteHook | null
+  readonly providers: readonly ExternalProvider[]
+  /** Seals ID tokens in sessions; null where no provider has `signOut`. */
+  readonly signOutSealer: Sealer | null
+  readonly passwords: PasswordQueue | null
+  /** The other methods by which users sign in. */
+  readonly offers: { readonly password: boolean, readonly mail: boolean }
+  /** What this process can ask for; the sealer seals what waits for a factor. */
+  readonly factors: {
+    readonly secondFactor: ReturnType<SecondFactor['rulesWith']> | null
+    readonly passkeys: ReturnType<Passkeys['resolve']> | null
+    readonly sealer: Sealer | null
+  }
+  readonly passkeyPaths: PasskeyPaths | null
+  /** Where users add and remove passkeys. */
+  readonly passkeysPage: string | null
+  readonly changePasswordPage: string | null
+  readonly mailer: Mailer | null
+  readonly mailTokens: MailTokens | null
+  /** The pages of the application for the links in mails. */
+  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
   /** How pages of the plugin, of steps and of links look. */
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
   readonly hasPages: boolean
-  readonly passkeyPaths: PasskeyPaths | null
-  readonly limits: RateLimits
-  /** The metadata that guards publish. */
-  readonly resources: PublishedResources
-  readonly mailer: Mailer | null
 }
 
-/** Whether the application has passwords and tokens. */
-export function hasLocal ({ local }: AuthContext): boolean {
-  return local !== null
+/** What forms ask of the feature that hashes passwords. */
+export interface PasswordQueue {
+  /** Refuses a request while too many passwords wait; after a pause, unless its body was read. */
+  readonly refuseWhenBusy: (request: FastifyRequest, isRead?: boolean) => Promise<void>
+  readonly passwordsFor: (submission: { request: FastifyRequest, reply: FastifyReply }) => Passwords
 }
 
-/** Whether users sign in by a password. */
-export function hasPasswords ({ local }: AuthContext): boolean {
-  return local?.hasPasswords === true
-}
-
-/** Whether users register by a password. */
-export function canRegister (auth: AuthContext): boolean {
-  return hasPasswords(auth) && auth.local?.registration != null
-}
-
-/** Whether users sign in by mail. */
-export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
-  return mailer !== null && local?.signInByMail != null
+/** Hashes and compares passwords for the sender of a form. */
+export interface Passwords {
+  readonly hashPassword: (password: string, about: { email: string }) => Promise<string>
+  readonly rehashPassword: (password: string) => Promise<string>
+  readonly verifyPassword: (hash: string | null, password: string) => Promise<{ matches: boolean, outdated: boolean }>
 }
 
 /** Whether the application has authenticator apps and recovery codes. */
@@ -73,11 +102,6 @@ export function createsPasskeys ({ hasPages, factors: { passkeys } }: AuthContex
 
 export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthContext, 'factors'>): boolean {
   return secondFactor !== null || passkeys !== null
-}
-
-/** Whether the application has the routes that need mails, and this one of them. */
-export function hasMails ({ local, mailer }: AuthContext, route?: keyof AccountRoutes): boolean {
-  return mailer !== null && local !== null && (route === undefined || local.accountRoutes[route])
 }
 
 /** Returns a part of the context, or throws `unavailable` with the option that it comes from. */

@@ -11,7 +11,7 @@ import type { FirstFactor } from '../features/second-factor/second-factor.js'
 import { callHook } from '../hooks.js'
 import { endSession, updatePrincipal } from '../session/lifecycle.js'
 import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
-import { type AuthContext, hasMailSignIn, hasPasswords } from './context.js'
+import type { AuthContext } from './context.js'
 
 /** The signed-in user, as the store has them now. */
 export interface CurrentUser {
@@ -191,7 +191,7 @@ export function methodsIn (auth: AuthContext, { user, links }: Pick<CurrentUser,
   const proving = new Set(auth.providers.filter(provider => provider.provesAuthTime === true).map(({ name }) => name))
   const names = links.map(({ provider }) => provider)
   const kinds = factorsOf(auth, user)
-  const password = hasPasswords(auth) && names.includes('local') ? ['password'] : []
+  const password = auth.offers.password && names.includes('local') ? ['password'] : []
   const mail = canSignInByMail(auth, user) ? ['mail'] : []
   return [...password, ...mail, ...kinds, ...names.filter(name => proving.has(name))]
 }
@@ -199,13 +199,13 @@ export function methodsIn (auth: AuthContext, { user, links }: Pick<CurrentUser,
 /** Whether this process, with its options, offers a user a method to sign in. */
 export function canSignIn (auth: AuthContext, ...[user, links]: Parameters<CanSignIn>): boolean {
   const isOffered = (name: string): boolean =>
-    name === 'local' ? hasPasswords(auth) : auth.providers.some(provider => provider.name === name)
+    name === 'local' ? auth.offers.password : auth.providers.some(provider => provider.name === name)
   return links.some(({ provider }) => isOffered(provider)) || canSignInByMail(auth, user) ||
     factorsOf(auth, user).includes('passkey')
 }
 
-export function canSignInByMail (auth: AuthContext, { email, emailDisputed }: User): boolean {
-  return hasMailSignIn(auth) && email !== null && !emailDisputed
+export function canSignInByMail ({ offers }: AuthContext, { email, emailDisputed }: User): boolean {
+  return offers.mail && email !== null && !emailDisputed
 }
 
 /** A second factor or a passkey of a user, without its secret. */

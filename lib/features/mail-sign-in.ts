@@ -7,9 +7,9 @@ import { announceRevoke, noteSubject } from '../audit.js'
 import { DAY_MS, digestOf } from '../base/values.js'
 import { pathOf } from '../core/act.js'
 import { newMailCode, normalCode } from '../core/codes.js'
-import { type AuthContext, hasMailSignIn, needed } from '../core/context.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, mayNeedFactor } from '../core/current-user.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from './first-proof.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
 import { ACCEPTED, type Submission, form } from '../core/form.js'
 import { addressOf } from '../core/limits.js'
 import { type OperatorSignIn, findByMailbox } from '../core/mail-links.js'
@@ -33,6 +33,7 @@ import {
   type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, OPERATOR_LINK, type OneTimeEntries, PENDING_MS, USED_MAIL
 } from '../session/store.js'
 import { email } from './password/forms.js'
+import { hasMailSignIn } from './local/offers.js'
 
 interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */

@@ -1,7 +1,5 @@
 import { type Act, answerWithStatus } from '../core/act.js'
-import {
-  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
-} from '../core/context.js'
+import { type AuthContext, hasPasskeys } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
 import { type Submission, type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
@@ -10,6 +8,7 @@ import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.j
 import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
 import { AuthError } from '../errors.js'
 import { authenticationOf, recordIn } from '../session/record.js'
+import { canRegister, hasMailSignIn, hasMails, hasPasswords } from './local/offers.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -92,7 +91,7 @@ const route = {
 
 const logout = form({ path: '/logout', ...route }, endSessions)
 
-const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
+const revoke = form({ path: '/local/revoke', when: ({ local }) => local !== null, ...route }, endSessions)
 
 /**
  * Ends one session of the signed-in user, who must have authenticated recently: a stolen session

@@ -1,7 +1,5 @@
 import { pathOf } from '../core/act.js'
-import {
-  type AuthContext, canRegister, createsPasskeys, hasMailSignIn, hasMails, hasPasswords, needed
-} from '../core/context.js'
+import { type AuthContext, createsPasskeys, needed } from '../core/context.js'
 import { currentPrincipal, currentUser, methodsIn } from '../core/current-user.js'
 import {
   type Content, type Html, action, button, checkboxField, codeField, emailField, htmlForm, html, links, nameField,
@@ -16,6 +14,7 @@ import { isChecked } from '../core/schema.js'
 import { UnknownPasskey } from './passkeys/ceremonies.js'
 import { createPasskeyField, passkeyForm, passkeySignal } from './passkeys/form.js'
 import { leaveForm } from './second-factor/authenticator.js'
+import { canRegister, hasMailSignIn, hasMails, hasPasswords } from './local/offers.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {

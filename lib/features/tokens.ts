@@ -1,4 +1,3 @@
-import { hasLocal } from '../core/context.js'
 import { issueToken, verifyToken } from '../core/tokens/user-tokens.js'
 import { type Act, answerWithStatus } from '../core/act.js'
 import { allowCaching } from '../core/published-documents.js'
@@ -56,7 +55,7 @@ const jwksSchema = operation({
 })
 
 const issue: Act = {
-  when: hasLocal,
+  when: ({ local }) => local !== null,
   mount ({ scope, auth }) {
     scope.post('/local/token', { schema: issueSchema, errorHandler: answerWithStatus }, async request => ({
       token: await issueToken(auth, request), token_type: 'Bearer', expires_in: auth.local?.ttl
@@ -66,7 +65,7 @@ const issue: Act = {
 
 /** Verifies a token for programs that cannot. */
 const verify: Act = {
-  when: hasLocal,
+  when: ({ local }) => local !== null,
   mount ({ scope, auth }) {
     const options = { schema: verifySchema, errorHandler: answerWithStatus }
     scope.withTypeProvider<SchemaTypes>().post('/local/verify-token', options, async request =>

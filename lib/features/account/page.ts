@@ -1,5 +1,5 @@
 import { pathOf } from '../../core/act.js'
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
+import { type AuthContext, hasFactors } from '../../core/context.js'
 import { type CurrentUser, canSignIn, currentUser } from '../../core/current-user.js'
 import {
   type Content, type Html, type SettingsRow, action, dateIn, field, filled, htmlForm, html, nameField, newPasswordField,
@@ -13,6 +13,7 @@ import { withQuery } from '../../core/redirects.js'
 import { type UserSession, sessionsOfUser } from '../../core/sign-out.js'
 import { canonicalEmail } from '../../email.js'
 import { passkeySignal } from '../passkeys/form.js'
+import { hasMails, hasPasswords } from '../local/offers.js'
 
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext

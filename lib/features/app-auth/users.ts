@@ -3,7 +3,6 @@ import { type AuditLog, type AuditSource, audit, sourceOf } from '../../audit.js
 import { isUserId, withoutUndefined } from '../../base/values.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../../claims.js'
 import { checkedEmail } from '../../email.js'
-import { assertText } from '../../core/recent.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { type UserFactor, listFactors } from '../../core/current-user.js'
 import { assertKnownOptions } from '../../option-checks.js'
@@ -16,6 +15,7 @@ import { recordIn } from '../../session/record.js'
 import { Accounts } from '../../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
 import type { AnyRequest } from '../../core/guards.js'
+import { assertText } from '../password/hashing.js'
 
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {

@@ -6,6 +6,12 @@ import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, whole
 import type { SignInParameters } from '../../providers/provider.js'
 import { derivedKey, secretsOf, settingsIn } from '../../secrets.js'
 
+declare module '../../core/context.js' {
+  interface AuthContext {
+    readonly signedRequests: SignedRequests
+  }
+}
+
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
 /** What `app.auth.signInUrl` signs; `linkFor`: the session whose user is asked for consent. */

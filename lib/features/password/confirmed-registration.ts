@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../../base/values.js'
-import { type AuthContext, hasMails, hasPasswords, needed } from '../../core/context.js'
+import { type AuthContext, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
@@ -12,6 +12,7 @@ import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../../core/schema.js'
 import { textIn } from '../../core/pages/parts.js'
 import { createAccount, registeredJustNow } from './acts.js'
+import { hasMails, hasPasswords } from '../local/offers.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000

@@ -2,8 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../../accounts/account.js'
 import { pathOf } from '../../core/act.js'
-import { reauthenticateByPassword } from '../../core/complete-sign-in.js'
-import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../../core/context.js'
+import { type AuthContext, hasPasskeys, hasSecondFactor } from '../../core/context.js'
 import { current, factorsOfUser, hashesIn } from '../../core/current-user.js'
 import { type Submission, type FormAnswer, form } from '../../core/form.js'
 import {
@@ -16,9 +15,10 @@ import { AuthError, invalidRequest } from '../../errors.js'
 import { cookiesNamed } from '../../session/cookies.js'
 import { principalOf } from '../../session/record.js'
 import { expireDuplicates } from '../../session/several-cookies.js'
+import { hasPasswords } from '../local/offers.js'
 import { passkeyForm } from '../passkeys/form.js'
 import { finishByPasskey, reauthenticateByPasskey } from '../passkeys/sign-in.js'
-import { password, refusePasswordWhenBusy } from '../password/forms.js'
+import { password, reauthenticateByPassword } from '../password/forms.js'
 import { enrolPage, leaveForm, setUpOf } from './authenticator.js'
 import { enrollingUser } from './enrolment.js'
 import { type SecondFactorSignIn, finishByCode, pendingSecondFactor, reauthenticateByCode } from './sign-in.js'
@@ -89,7 +89,7 @@ export const reauthenticateByFactor = form({
   } else if (response !== undefined && response !== '' && hasPasskeys(auth)) {
     await reauthenticateByPasskey(auth, submission, response)
   } else if (password !== undefined && hasPasswords(auth)) {
-    refusePasswordWhenBusy(request)
+    await auth.passwords?.refuseWhenBusy(request, true)
     await auth.limits.reauthenticate(request)
     await reauthenticateByPassword(auth, submission, password)
   } else throw invalidRequest('The form has nothing to authenticate the user by.')
