@@ -140,7 +140,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
       })
     }, { prefix: given.prefix ?? DEFAULT_PREFIX })
     const openStore = (): unknown => store instanceof SqlAuthStore && store.report(app.log)
-    const preloads = [openStore, ...features.map(({ preload }) => () => preload?.(context))]
+    const ofFeatures = features.flatMap(({ preload = [] }) => preload)
+    const preloads = [openStore, ...ofFeatures.map(preload => () => preload(context))]
     const idle = async (): Promise<unknown> => setTimeout(STARTUP_IDLE_MS, null, { ref: false })
     afterReady(scope, () => [...preloads, idle, ...compilations])
   })
