@@ -1,5 +1,5 @@
 /** The features of the plugin. What loads its acts is a lazy border: see test/start.test.ts. */
-import { type AuthContext, type Method, hasMails, hasPasswords } from './core/context.js'
+import type { AuthContext, Method } from './core/context.js'
 import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
@@ -14,6 +14,7 @@ import { byPasskey } from './features/passkeys/method.js'
 import { byPassword } from './features/password/method.js'
 import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
 import { TOKENS } from './features/tokens/acts.js'
+import { hasMails, hasPasswords } from './features/local/offers.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [

@@ -47,10 +47,10 @@ export type { AnyReply, AnyRequest, Bivariant, Guard, RecentProof, RequiredClaim
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'
-export type { SignInUrlOptions } from './core/signed-requests.js'
+export type { SignInUrlOptions } from './features/identities/signed-requests.js'
 export {
   type AccountRoutes, LocalIdentityProvider, type LocalIdentityProviderOptions, type RegistrationPolicy
-} from './local-identity-provider.js'
+} from './features/local/local-identity-provider.js'
 export type {
   LinkMailKind, Mail, MailChoices, MailMembers, MailOrigin, MailPages, NoticeMailKind, SendMail
 } from './core/mail.js'

@@ -2,17 +2,16 @@ import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
 import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
-import { SignedRequests } from './core/signed-requests.js'
+import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
 import { isSecureOrLocal, isSecureUrl } from './core/fetching.js'
 import { CHANGE_PASSWORD, Site } from './core/site.js'
-import { LocalIdentityProvider } from './local-identity-provider.js'
+import { LocalIdentityProvider } from './features/local/local-identity-provider.js'
 import {
-  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf,
-  matching, mustBe, optional
+  type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf, matching,
+  mustBe, optional
 } from './option-checks.js'
-// The entry points: declarations of an application name types by a file that they import.
 import { assertProviderName } from './providers/provider-options.js'
 import type { ExternalProvider } from './providers/provider.js'
 import { type RateLimitOptions, checkedRateLimit } from './core/limits.js'
@@ -23,7 +22,7 @@ import { dataSecretsOf, requiredDataSecrets } from './secrets.js'
 import { type SessionOptions, checkedSession } from './session/session-options.js'
 import { MemoryAuthStore } from './engines/memory/memory.js'
 import { assertCapabilities, capabilitiesOf } from './session/store.js'
-import { type FeatureOptions, FEATURE_OPTIONS, partsOf, pagesOf } from './features/options.js'
+import { FEATURE_OPTIONS, type FeatureOptions, pagesOf, partsOf } from './features/options.js'
 
 /** The options of the plugin, which `register` takes. */
 export interface AuthPluginOptions extends FeatureOptions {
@@ -203,10 +202,8 @@ export function resolveOptions (
     dataSecrets,
     layout,
     linking,
-    /** The sessions beside the users; null where a session store of the application has them. */
     listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
     local,
-    /** The pages of the application for the links in mails. */
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
     parts,
@@ -225,7 +222,6 @@ export function resolveOptions (
     prefix,
     providers,
     rateLimit: given.rateLimit,
-    /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
     remember: session?.remember ?? null,
     /** Seals what waits, and the secrets of users; null without a data secret. */
     sealer: dataSecrets && new Sealer(dataSecrets, 'second factor'),

@@ -13,10 +13,11 @@ import { OptionsError } from './errors.js'
 import { METHODS, SIGN_IN_CHECKS, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { isSecureOrLocal } from './core/fetching.js'
-import type { LocalIdentityProvider } from './local-identity-provider.js'
+import type { LocalIdentityProvider } from './features/local/local-identity-provider.js'
 import {
   type AuthPluginOptions, DEFAULT_PREFIX, type GivenOptions, type ResolvedOptions, resolveOptions
 } from './options.js'
+import { passwordQueue } from './features/password/forms.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookies.js'
 import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
@@ -141,7 +142,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
 async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promise<AuthContext> {
   const { session, store, rateLimit, layout, dataSecrets, signOutSecrets, ...resolved } = options
-  const { site } = resolved
+  const { local, site } = resolved
   const capabilities = capabilitiesOf(store)
   const records = capabilities.entries ?? new MemoryEntries()
   for (const entries of [records, session?.rows.entries]) {
@@ -152,6 +153,8 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   // An application may have a listener for each open socket.
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
+  const hasSteps = mailer !== null || Object.values(resolved.parts).some(part => part !== null)
+  const pageLayout = hasSteps ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site }) : layout
   const context = {
     ...resolved,
     capabilities,
@@ -159,9 +162,8 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     channel,
     redirectToBaseUrl: redirectToBaseUrl(site),
     signOutSealer: signOutSecrets && new Sealer(signOutSecrets, 'sign-out at a provider'),
-    layout: mailer ?? Object.values(resolved.parts).some(part => part !== null)
-      ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site })
-      : layout,
+    layout: pageLayout,
+    passwords: local && passwordQueue(local, pageLayout),
     hasPages: layout !== null,
     methods: METHODS,
     signInChecks: SIGN_IN_CHECKS,

@@ -10,6 +10,8 @@ const PARTS = [
   'providers', 'port', 'local', 'signatures', 'passwords', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines',
   'memory', 'session', 'http', 'hooks', ...BASICS
 ]
+/** What options are made of, and the kernel does not know. */
+const MADE = ['local', 'passwords', 'signed-requests']
 /** What works with the context of the application. */
 const USERS = ['context', 'current-user', 'sign-in']
 
@@ -47,9 +49,8 @@ const ROOMS: Readonly<Record<string, Room>> = {
 
   // The kernel, without the context
   http: {
-    has: ['fetching', 'redirects', 'redirect-pages', 'signed-requests', 'site'].map(name => `core/${name}.ts`),
-    // A signed request has the parameters of a provider.
-    asks: ['port', ...BASICS]
+    has: ['fetching', 'redirects', 'redirect-pages', 'site'].map(name => `core/${name}.ts`),
+    asks: BASICS
   },
   queue: { has: ['core/fair-queue.ts'], asks: BASICS },
   signatures: { has: ['core/signed-text.ts'], asks: [] },
@@ -87,14 +88,18 @@ const ROOMS: Readonly<Record<string, Room>> = {
     has: ['jwt', 'token-claims', 'token-issuer', 'token-keys', 'token-verifier'].map(name => `features/tokens/${name}.ts`),
     asks: ['signatures', 'http', ...BASICS]
   },
-  local: { has: ['local-identity-provider.ts'], asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS] },
+  local: {
+    has: ['features/local/local-identity-provider.ts'],
+    asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS]
+  },
+  'signed-requests': { has: ['features/identities/signed-requests.ts'], asks: ['port', ...BASICS] },
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
 
   // The kernel, with the context
   context: {
     has: ['core/context.ts'],
-    // The types of what it holds, most of which come from the options.
-    asks: ['options', 'pages', 'web', 'limits', ...PARTS]
+    // The types of what it holds.
+    asks: ['pages', 'web', 'limits', ...PARTS]
   },
   'current-user': {
     has: ['core/current-user.ts', 'core/recent.ts'],
@@ -102,7 +107,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   'sign-in': {
     has: [
-      ...['complete-sign-in', 'first-proof', 'linking', 'sign-in', 'sign-out'].map(name => `core/${name}.ts`),
+      ...['complete-sign-in', 'linking', 'sign-in', 'sign-out'].map(name => `core/${name}.ts`),
       'features/passkeys/sign-in.ts', 'features/second-factor/sign-in.ts'
     ],
     asks: ['context', 'current-user', ...PARTS]
@@ -112,7 +117,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       ...[
         'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'schema', 'scope', 'sent-again'
       ].map(name => `core/${name}.ts`),
-      'core/pages/', 'features/password/forms.ts'
+      'core/pages/'
     ],
     asks: [...USERS, 'pages', 'limits', ...PARTS]
   },
@@ -124,7 +129,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     asks: [...USERS, 'guards', 'web', 'pages', 'limits', 'tokens', ...PARTS]
   },
 
-  options: { has: ['options.ts'], asks: ['pages', 'limits', ...PARTS] },
+  options: { has: ['options.ts'], asks: ['pages', 'limits', ...MADE, ...PARTS] },
   plugin: {
     has: ['plugin.ts'],
     asks: [...USERS, 'options', 'features', 'app-auth', 'guards', 'web', 'pages', 'limits', ...PARTS]
@@ -165,6 +170,15 @@ t.test('every import points down', async t => {
     .map(other => `${file} imports ${other}`))
 
   t.strictSame(upward, [])
+})
+
+t.test('of features the kernel imports only what it asks of second factors and passkeys, and it imports no engine', async t => {
+  const known = /^features\/(?:passkeys|second-factor)\//
+  const asked = [...imports].flatMap(([file, imported]) => imported
+    .filter(other => file.startsWith('core/') && /^(?:features|engines)\//.test(other) && !known.test(other))
+    .map(other => `${file} imports ${other}`))
+
+  t.strictSame(asked, [])
 })
 
 t.test('no engine of the store imports another one, and what is beside them opens them when they are used', async t => {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import t from 'tap'
 import { AuthError } from '../lib/errors.js'
-import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/local-identity-provider.js'
+import { LocalIdentityProvider, type LocalIdentityProviderOptions } from '../lib/features/local/local-identity-provider.js'
 import type { PasswordCheck } from '../lib/features/password/checks.js'
 import { setEnv } from './helpers/environment.js'
 

@@ -1,6 +1,6 @@
 import { Signer } from '@fastify/cookie'
 import t from 'tap'
-import { LocalIdentityProvider } from '../lib/local-identity-provider.js'
+import { LocalIdentityProvider } from '../lib/features/local/local-identity-provider.js'
 import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
 import { MemoryAuthStore } from '../lib/engines/memory/memory.js'
@@ -26,9 +26,9 @@ t.test('options that are not given have a default', async t => {
   t.strictSame(resolved.redirects.application, {
     login: null, reauthenticate: null, secondFactor: null, step: null, register: null, forgotPassword: null, account: null
   })
-  t.strictSame({ ...resolved, site: null, pages: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
+  t.strictSame({ ...resolved, site: null, redirects: null, store: null, accounts: null, signedRequests: null, session: null, listedSessions: null }, {
     site: null,
-    pages: null,
+    redirects: null,
     providers: [],
     local: null,
     dataSecrets: null,
@@ -195,7 +195,7 @@ t.test('how identities are linked, the hook and the pages are taken as they are'
 
   t.match(resolveOptions({ session, ...given, ...pages }), {
     ...given,
-    pages: {
+    redirects: {
       application: {
         login: pages.loginPage,
         register: pages.registerPage,

@@ -8,7 +8,7 @@ import { type ProviderIdentity, callHook } from '../hooks.js'
 import { renewSession, replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { type Principal, type SessionRecord, withProof } from '../session/record.js'
-import type { AuthContext, Proven, Owner } from './context.js'
+import type { AuthContext, Owner, Proven } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { Findings } from './findings.js'
 

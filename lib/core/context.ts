@@ -1,37 +1,63 @@
-import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { AccountRoutes } from '../local-identity-provider.js'
-import type { ResolvedOptions } from '../options.js'
 import type { PageLayout, View } from './pages/layout.js'
+import type { Accounts } from '../accounts/accounts.js'
+import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from '../hooks.js'
+import type { ExternalProvider } from '../providers/provider.js'
 import type { Sealer } from '../sealed.js'
-import type { OneTimeEntries, StoreCapabilities } from '../session/store.js'
+import type { OneTimeEntries, StoreCapabilities, StoredSessions } from '../session/store.js'
 import type { RateLimits } from './limits.js'
+import type { MailTokens } from './mail-links.js'
+import type { MailPages } from './mail.js'
 import type { Mailer } from './mailer.js'
 import type { Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
 import type { Findings } from './findings.js'
 import type { Content } from './pages/elements.js'
-import type { HashingSubmission, Submission } from './submission.js'
-
-/** What becomes a part of the context, or is used up when that is made. */
-type Ingredients = 'dataSecrets' | 'layout' | 'rateLimit' | 'session' | 'signOutSecrets' | 'store'
+import type { HashingSubmission, Passwords, Submission } from './submission.js'
+import type { RedirectPages } from './redirect-pages.js'
+import type { Site } from './site.js'
 
 /** What the options of features became, by the option; null for one that is not given. */
 export interface Parts {}
 
-/** What acts, guards and hooks work with. Parts that no option asks for are null. */
-export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
+/**
+ * What acts, guards and hooks work with, made once from the options. Parts that no option asks for
+ * are null. Parts that only features use are declared by them.
+ */
+export interface AuthContext {
+  readonly accounts: Accounts
   /** What the store keeps besides accounts. */
   readonly capabilities: StoreCapabilities
   /** Keeps the records of a use: the entries of the store, else those of this application. */
   readonly records: OneTimeEntries
-  /** Seals ID tokens in sessions; null where no provider has `signOut`. */
-  readonly signOutSealer: Sealer | null
+  /** The sessions beside the users; null where a session store of the application has them. */
+  readonly listedSessions: StoredSessions | null
+  /** The lifetime of a remembered session in milliseconds; null where users are not asked. */
+  readonly remember: number | null
   /** `app.auth.channel`. */
   readonly channel: AuthChannel
+  readonly site: Site
+  readonly prefix: string
+  readonly redirects: RedirectPages
   /** Redirects a navigation on another host to `baseUrl`. */
   readonly redirectToBaseUrl: onRequestAsyncHookHandler
+  readonly limits: RateLimits
+  readonly linking: LinkingPolicy
+  readonly onSignIn: SignInHook | null
+  readonly onLink: LinkHook | null
+  readonly onDelete: DeleteHook | null
+  readonly providers: readonly ExternalProvider[]
+  /** Seals ID tokens in sessions; null where no provider has `signOut`. */
+  readonly signOutSealer: Sealer | null
+  readonly passwords: PasswordQueue | null
+  readonly parts: Readonly<Parts>
+  readonly changePasswordPage: string | null
+  readonly mailer: Mailer | null
+  readonly mailTokens: MailTokens | null
+  /** The pages of the application for the links in mails. */
+  readonly mailPages: Readonly<Record<keyof MailPages, string | null>> | null
   /** How pages of the plugin, of steps and of links look. */
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
@@ -46,8 +72,6 @@ export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   readonly signInChecks: readonly SignInCheck[]
   /** Whether the application requires a second factor of a sign-in; null for never. */
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
-  readonly limits: RateLimits
-  readonly mailer: Mailer | null
 }
 
 /** A sign-in by a first factor, which the application's rule is asked about. */
@@ -158,29 +182,11 @@ export interface Proven {
   readonly codesLeft: number | null
 }
 
-/** Whether the application has passwords and tokens. */
-export function hasLocal ({ local }: AuthContext): boolean {
-  return local !== null
-}
-
-/** Whether users sign in by a password. */
-export function hasPasswords ({ local }: Omit<AuthContext, 'offered'>): boolean {
-  return local?.hasPasswords === true
-}
-
-/** Whether users register by a password. */
-export function canRegister (auth: AuthContext): boolean {
-  return hasPasswords(auth) && auth.local?.registration != null
-}
-
-/** Whether users sign in by mail. */
-export function hasMailSignIn ({ local, mailer }: Omit<AuthContext, 'offered'>): boolean {
-  return mailer !== null && local?.signInByMail != null
-}
-
-/** Whether the application has the routes that need mails, and this one of them. */
-export function hasMails ({ local, mailer }: AuthContext, route?: keyof AccountRoutes): boolean {
-  return mailer !== null && local !== null && (route === undefined || local.accountRoutes[route])
+/** What forms ask of the feature that hashes passwords. */
+export interface PasswordQueue {
+  /** Refuses a request while too many passwords wait; after a pause, unless its body was read. */
+  readonly refuseWhenBusy: (request: FastifyRequest, isRead?: boolean) => Promise<void>
+  readonly passwordsFor: (submission: { request: FastifyRequest, reply: FastifyReply }) => Passwords
 }
 
 /** Returns a part of the context, or throws `unavailable` with the option that it comes from. */

@@ -6,7 +6,7 @@ import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { endSession, updatePrincipal } from '../session/lifecycle.js'
 import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
-import { type AuthContext } from './context.js'
+import type { AuthContext } from './context.js'
 import { namesOfMethods } from './methods.js'
 
 /** The signed-in user, as the store has them now. */

@@ -1,19 +1,17 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
-import type { AuthContext } from './context.js'
+import { type AuthContext, needed } from './context.js'
 import { type AuthErrorCode, SENT_TWICE } from '../errors.js'
 import { wantsJson } from './site.js'
 import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from './redirects.js'
-import type { Passwords } from '../local-identity-provider.js'
 import type { Outbox } from './mail-links.js'
 import { type Principal, principalOf } from '../session/record.js'
 import {
-  type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep, pathOf,
-  recordFailure
+  type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
+  pathOf, recordFailure
 } from './act.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
-import { ownFields, passwordsFor, refusePasswordWhenBusy, refuseWhenBusy } from '../features/password/forms.js'
 import {
   FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
 } from './schema.js'
@@ -129,17 +127,13 @@ async function mountForm<Fields extends Properties, Required extends readonly st
       return (failOnPage !== undefined && isOfLink ? failOnPage : fail)(error, request, reply)
     }
   }, async (request, reply) => {
-    let passwords: Passwords | undefined
     const submission: HashingSubmission<Values<Fields, Required>> = {
       request,
       reply,
       // The schema has checked them.
       fields: request.body as Values<Fields, Required>,
       get outbox () { return auth.mailer?.outbox(request, reply) ?? NO_MAILS },
-      get passwords () {
-        passwords ??= passwordsFor(auth, { request, reply })
-        return passwords
-      }
+      get passwords () { return needed(auth.passwords, 'local').passwordsFor({ request, reply }) }
     }
     const answer = await runOnce(auth, request, {
       async run () {
@@ -223,12 +217,12 @@ function checksOf (
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
   return {
     async before (request) {
-      if (hashes === true) await refuseWhenBusy(request)
+      if (hashes === true) await auth.passwords?.refuseWhenBusy(request)
       for (const count of counts) await count(request)
     },
     async withBody (request) {
       const isHashed = field !== null && filledIn(Object(request.body)[field]) !== undefined
-      if (isHashed) refusePasswordWhenBusy(request)
+      if (isHashed) await auth.passwords?.refuseWhenBusy(request, true)
       await count?.(request, auth)
     }
   }
@@ -258,6 +252,18 @@ function schemaOf ({
       properties: { ...fields, next, error_next: errorNext },
       ...(allowsExtraFields && ownFields)
     }
+  }
+}
+
+/** Fields of the application, for `onSignIn`. Bounded: bodies wait in memory for the hash. */
+const ownFields = {
+  description: 'At most 32 fields, with names of at most 256 characters',
+  maxProperties: 32,
+  propertyNames: { maxLength: 256 },
+  additionalProperties: {
+    type: ['string', 'number', 'boolean', 'null'],
+    maxLength: 4096,
+    description: 'Fields of the application'
   }
 }
 

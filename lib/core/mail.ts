@@ -1,6 +1,4 @@
 import type { Complete } from '../base/values.js'
-import { isText } from '../claims.js'
-import { type ChecksOf, boolean, callable, mustBe, optional, table } from '../option-checks.js'
 
 /** The request that caused a mail. A copy, because mails are sent after the answer. */
 export interface MailOrigin {
@@ -143,24 +141,4 @@ export interface MailOptions {
   readonly choices: Readonly<Complete<MailChoices>>
   /** Paths of the application, which the plugin checks; absent for a page of the plugin. */
   readonly pages: Readonly<MailPages>
-}
-
-const page = optional(mustBe('a path of this application, such as /new-password', isText))
-
-/** The options of mails, which a local identity provider has. */
-export const MAIL_OPTIONS = {
-  sendMail: optional(callable<SendMail>(
-    '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>'), null),
-  mails: table({
-    unknownAddress: optional(boolean, false),
-    notices: optional(boolean, true),
-    limits: optional(boolean, true)
-  } satisfies ChecksOf<MailChoices>),
-  pages: table({
-    register: page,
-    resetPassword: page,
-    verifyEmail: page,
-    changeEmail: page,
-    mailLogin: page
-  } satisfies ChecksOf<MailPages>)
 }

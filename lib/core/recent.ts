@@ -1,24 +1,11 @@
 import type { FastifyRequest } from 'fastify'
-import type { Credential, FactorKind } from '../accounts/account.js'
-import { noteSubject } from '../audit.js'
+import type { FactorKind } from '../accounts/account.js'
 import { ownFactorAt } from '../authentication.js'
 import type { AuthContext } from './context.js'
-import { AuthError, WRONG_PASSWORD, invalidRequest } from '../errors.js'
-import type { Passwords } from '../local-identity-provider.js'
-import { type SessionRecord, principalOf } from '../session/record.js'
-import { type CurrentUser, current, currentPrincipal } from './current-user.js'
+import { AuthError } from '../errors.js'
+import type { SessionRecord } from '../session/record.js'
+import { type CurrentUser, current } from './current-user.js'
 import { assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from './methods.js'
-
-export interface PasswordSubmission {
-  readonly request: FastifyRequest
-  /** Hashes and compares passwords for the sender. */
-  readonly passwords: Passwords
-}
-
-export interface RecentUser extends CurrentUser {
-  /** Null for a user without a password. */
-  readonly credential: Credential | null
-}
 
 /** The longest time since the last authentication of a user who gives no password, in seconds. */
 export const RECENT_SECONDS = 600
@@ -46,76 +33,6 @@ export async function assertUserRecent (auth: AuthContext, present: CurrentUser)
 }
 
 /**
- * Returns the signed-in user if the password of a form is theirs; without one, if they have
- * authenticated recently as {@link recent} requires it. Counts the change for the user.
- *
- * @param password the field of the form; empty for none
- * @throws AuthError as {@link recent}, and `invalid`, `rate_limited`
- */
-export async function recentByPassword (
-  auth: AuthContext, submission: PasswordSubmission, password: string | undefined
-): Promise<RecentUser> {
-  const { request } = submission
-  const present = await current(auth, request)
-  const { user: { userId, generation }, links } = present
-  const credential = await auth.accounts.credentialOf(userId, links)
-  // What was read after the session may be the password of a reset.
-  if (credential !== null && credential.user.generation !== generation) throw new AuthError('unauthenticated')
-  await assertFactorUsed(auth, present)
-  if (!password) assertRecent(present.record)
-  await auth.limits.reauthenticate(request)
-  if (password) await attemptPassword(auth, submission, password, credential)
-  return { ...present, credential }
-}
-
-/**
- * Refuses a request unless its session, or the password in its form, belongs to a user:
- * `unauthenticated` without both, `invalid`, `rate_limited`.
- */
-export async function assertIsUser (
-  auth: AuthContext,
-  submission: PasswordSubmission,
-  { userId, password }: { userId: string, password: string | undefined }
-): Promise<void> {
-  if ((await currentPrincipal(auth, submission.request))?.userId === userId) return
-  noteSubject(submission.request, userId)
-  if (!password) throw new AuthError('unauthenticated')
-  await attemptPassword(auth, submission, password, await auth.accounts.credentialOf(userId))
-}
-
-export function isSignedInAs (request: FastifyRequest, userId: string): boolean {
-  return principalOf(request)?.userId === userId
-}
-
-/** Counts an attempt at the password of an account, then compares it. */
-async function attemptPassword (
-  { limits }: AuthContext, submission: PasswordSubmission, password: string, credential: Credential | null
-): Promise<void> {
-  assertText(password)
-  await limits.attempt(submission.request, credential?.link.subject ?? '')
-  await verifyPassword(submission, password, credential)
-}
-
-/** Refuses a wrong password of an account, in the same time for a user without a password. */
-export async function verifyPassword (
-  { passwords }: Pick<PasswordSubmission, 'passwords'>,
-  password: string,
-  credential: Credential | null,
-  wrong: { message?: string } = { message: WRONG_PASSWORD }
-): Promise<{ outdated: boolean }> {
-  assertText(password)
-  const { matches, outdated } = await passwords.verifyPassword(credential?.passwordHash ?? null, password)
-  if (!matches) throw new AuthError('invalid', wrong)
-  return { outdated }
-}
-
-/** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
-export function assertText (password: string): void {
-  if (!password.includes('\ufffd')) return
-  throw invalidRequest('The password is not text; send it as UTF-8, without the character U+FFFD.')
-}
-
-/**
  * What a user lacks to change their factors: a recent authentication, by one of their own factors
  * if they have any; a provider's factor does not count. Returns the kinds of factors to
  * authenticate by, empty for any method; null for a user who lacks nothing.
@@ -139,7 +56,7 @@ export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser
  * application requires, unless one of their factors was used recently. A password does not replace
  * it.
  */
-async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
+export async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
   const { user, record: { principal } } = present
   if (user.factors === undefined) return
   assertCanAsk(auth, user)

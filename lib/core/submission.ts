@@ -1,5 +1,4 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Passwords } from '../local-identity-provider.js'
 import type { Outbox } from './mail-links.js'
 
 /** A request with a form. Its outbox is made when an act asks for it. */
@@ -8,6 +7,13 @@ export interface Submission<Fields> {
   readonly reply: FastifyReply
   readonly fields: Fields
   readonly outbox: Outbox
+}
+
+/** Hashes and compares passwords for the sender of a form. */
+export interface Passwords {
+  readonly hashPassword: (password: string, about: { email: string }) => Promise<string>
+  readonly rehashPassword: (password: string) => Promise<string>
+  readonly verifyPassword: (hash: string | null, password: string) => Promise<{ matches: boolean, outdated: boolean }>
 }
 
 /** A form that says what it `hashes`: any other cannot ask for passwords. */

@@ -1,8 +1,10 @@
+import type { FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
+import type { ConfirmedEmail } from '../accounts/credentials.js'
+import { type UnprovenMethods, choiceRequired } from '../accounts/sign-in.js'
 import { announceRevoke, audit } from '../audit.js'
-import { type AuthContext, hasMails, needed } from '../core/context.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, refreshPrincipal } from '../core/current-user.js'
-import { assertIsUser, isSignedInAs, recentByPassword } from '../core/recent.js'
 import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { type MailToken, emailDigest, hasMailbox, sendVerification, userOfLink } from '../core/mail-links.js'
@@ -12,11 +14,62 @@ import {
 import { endOtherSessions } from '../core/sign-out.js'
 import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
-import { UNPROVEN, changed, email, presentPassword } from './password/forms.js'
+import { UNPROVEN, assertIsUser, changed, email, presentPassword, recentByPassword } from './password/forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
 import { existingParts, textIn } from '../core/pages/parts.js'
 import type { Submission } from '../core/submission.js'
+import { recordIn } from '../session/record.js'
+import { hasMails } from './local/offers.js'
+
+export const existing = {
+  type: 'string',
+  maxLength: 100,
+  description: 'Where an address of the account is proven for the first time, by its signed-in user or with its ' +
+    'password: `remove`, or `keep` of the refusal `choice_required`, which lists what the account has'
+} as const
+
+type Found = Pick<User, 'userId' | 'generation'>
+
+/** Whether a request has a session of a user, which has not ended. */
+function isOwnSession (request: FastifyRequest, { userId, generation }: Found): boolean {
+  const record = recordIn(request.session)
+  return record?.principal.userId === userId && record.generation === generation
+}
+
+/** What a page lists before its user chooses: nothing but in a session of the user. */
+export async function unprovenIn (
+  { accounts }: AuthContext, request: FastifyRequest, user: Found | null, hasNewPassword?: boolean
+): Promise<UnprovenMethods | null> {
+  return user !== null && isOwnSession(request, user) ? accounts.unprovenMethods(user, hasNewPassword) : null
+}
+
+/**
+ * Returns what becomes of what an account has, and uses nothing. In a session of the user they must
+ * have seen it: another person may have made the account, and left its session in this browser.
+ *
+ * @throws AuthError `choice_required`; `unauthenticated` for a choice to keep something elsewhere
+ */
+export async function existingOf (
+  { accounts }: AuthContext, request: FastifyRequest, user: Found,
+  { existing = '', hasNewPassword, isOwner = isOwnSession(request, user) }:
+  { existing?: string | undefined, hasNewPassword?: boolean, isOwner?: boolean }
+): Promise<string> {
+  const isRemoved = existing === 'remove' || (existing === '' && !isOwner)
+  const unproven = isRemoved ? null : await accounts.unprovenMethods(user, hasNewPassword)
+  if (unproven === null) return 'remove'
+  if (!isOwner) throw new AuthError('unauthenticated')
+  if (existing !== unproven.keep) throw choiceRequired(unproven)
+  return existing
+}
+
+/** Records a first proof of an address, by what became of what the account had. */
+export function auditFirstProof (
+  request: FastifyRequest, { user, removed }: Pick<ConfirmedEmail, 'user' | 'removed'>, existing: string
+): void {
+  const { userId, claims } = user
+  if (existing === 'remove') audit('recovery', { userId, removed: [...removed], claims }, request)
+  else audit('verification', { userId, verified: true }, request)
+}
 
 /**
  * Sends a link to a new or first address of the signed-in user, and tells the present one. Nothing
@@ -76,7 +129,7 @@ export const confirmNewEmail = form({
       const { user, to } = await openNewEmail(auth, token)
       const { userId, email } = user
       const title = titles['change-email']
-      const isUser = isSignedInAs(request, userId)
+      const isUser = request.principal?.userId === userId
       if (email === null) {
         const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user))
         const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.redirects.login(request), signIn.title])]
@@ -94,11 +147,11 @@ export const confirmNewEmail = form({
     }
   }
 }, async (auth, submission) => {
-  const { request, fields: { token, password, existing: chosen }, outbox } = submission
+  const { request, fields: { token, existing: chosen }, outbox } = submission
   const { accounts } = auth
   const { user, link, to } = await openNewEmail(auth, token)
   const { userId, email } = user
-  await assertIsUser(auth, submission, { userId, password }).catch(async (error: unknown) => {
+  await assertIsUser(auth, submission, userId).catch(async (error: unknown) => {
     // A link that is used meanwhile moves the account: its password was not found then.
     await userOfLink(accounts, link)
     throw error
@@ -112,7 +165,7 @@ export const confirmNewEmail = form({
   if (existing === 'remove' && !proof.wasProven) auditFirstProof(request, proof, existing)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
-  if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
+  if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 
@@ -158,7 +211,7 @@ export const verifyEmail = form({
       const { language, common, signIn, titles, links } = texts
       const { user } = await openLink(auth, 'verify-email', token)
       const { userId, email, createdAt, emailVerified } = user
-      const asksPassword = !isSignedInAs(request, userId)
+      const asksPassword = request.principal?.userId !== userId
       const { list, choice } = existingParts(auth, texts, await auth.accounts.unprovenMethods(user))
       const address = field({
         name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email', value: textIn(typed.email)
@@ -182,7 +235,7 @@ export const verifyEmail = form({
     }
   }
 }, async (auth, submission) => {
-  const { request, fields: { token, password, existing: chosen, not_me: isNotMe, email = '' } } = submission
+  const { request, fields: { token, existing: chosen, not_me: isNotMe, email = '' } } = submission
   if (token === undefined) {
     await sendLink(auth, submission)
     return ACCEPTED
@@ -193,7 +246,7 @@ export const verifyEmail = form({
   }
   const { user } = await openLink(auth, 'verify-email', token)
   const { userId } = user
-  await assertIsUser(auth, submission, { userId, password })
+  await assertIsUser(auth, submission, userId)
   const existing = await existingOf(auth, request, user, { existing: chosen, isOwner: true })
   const proof = await auth.accounts.verifyEmail(user, existing)
   if (proof === null) throw new AuthError('invalid_token')
@@ -201,7 +254,7 @@ export const verifyEmail = form({
   auditFirstProof(request, proof, proof.wasProven ? 'keep' : existing)
   if (!proof.wasProven) await endOtherSessions(auth, request, userId)
   // Ends a session by what was removed.
-  if (isSignedInAs(request, userId)) await refreshPrincipal(auth, request)
+  if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 

@@ -1,5 +1,6 @@
 import { pathOf } from '../core/act.js'
-import { type Method, hasMailSignIn } from '../core/context.js'
+import type { Method } from '../core/context.js'
+import { hasMailSignIn } from './local/offers.js'
 
 export const byMail: Method = {
   name: 'mail',

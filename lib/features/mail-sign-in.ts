@@ -7,10 +7,10 @@ import { announceRevoke, noteSubject } from '../audit.js'
 import { DAY_MS, digestOf } from '../base/values.js'
 import { pathOf } from '../core/act.js'
 import { newMailCode, normalCode } from '../core/codes.js'
-import { type AuthContext, hasMailSignIn, needed } from '../core/context.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal } from '../core/current-user.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
 import { ACCEPTED, form } from '../core/form.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
 import { addressOf } from '../core/limits.js'
 import { type OperatorSignIn, findByMailbox } from '../core/mail-links.js'
 import {
@@ -36,6 +36,7 @@ import { email } from './password/forms.js'
 import type { Submission } from '../core/submission.js'
 import { mayNeedFactor } from '../core/methods.js'
 import type { View } from '../core/pages/layout.js'
+import { hasMailSignIn } from './local/offers.js'
 
 interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */

@@ -1,7 +1,6 @@
 import { isBlocked } from '../accounts/account.js'
 import { announceRevoke, audit, noteSubject } from '../audit.js'
-import { hasMails, needed } from '../core/context.js'
-import { assertText } from '../core/recent.js'
+import { needed } from '../core/context.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
 import { findByMailbox } from '../core/mail-links.js'
@@ -10,8 +9,10 @@ import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
 import { accepted, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../core/first-proof.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
 import { existingParts } from '../core/pages/parts.js'
+import { hasMails } from './local/offers.js'
+import { assertText } from './password/hashing.js'
 
 /**
  * Sends the link that chooses a new password, or a first one; a blocked user gets none. The answer

@@ -1,7 +1,5 @@
 import { type Act, answerWithStatus } from '../core/act.js'
-import {
-  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasswords
-} from '../core/context.js'
+import type { AuthContext } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
 import { type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
@@ -11,6 +9,7 @@ import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../co
 import type { Submission } from '../core/submission.js'
 import { AuthError } from '../errors.js'
 import { authenticationOf, recordIn } from '../session/record.js'
+import { canRegister, hasMails, hasMailSignIn, hasPasswords } from './local/offers.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -93,7 +92,7 @@ const route = {
 
 const logout = form({ path: '/logout', ...route }, endSessions)
 
-const revoke = form({ path: '/local/revoke', when: hasLocal, ...route }, endSessions)
+const revoke = form({ path: '/local/revoke', when: ({ local }) => local !== null, ...route }, endSessions)
 
 /**
  * Ends one session of the signed-in user, who must have authenticated recently: a stolen session

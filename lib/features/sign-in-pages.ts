@@ -1,5 +1,5 @@
 import { pathOf } from '../core/act.js'
-import { type AuthContext, canRegister, hasMails, hasMailSignIn, hasPasswords, needed } from '../core/context.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, currentUser } from '../core/current-user.js'
 import { askBy, namesOfMethods } from '../core/methods.js'
 import {
@@ -11,6 +11,7 @@ import { page, redirected, targetsOf } from '../core/pages/page.js'
 import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from '../core/pages/parts.js'
 import { isChecked } from '../core/schema.js'
 import { leaveForm } from './second-factor/authenticator.js'
+import { canRegister, hasMails, hasMailSignIn, hasPasswords } from './local/offers.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {

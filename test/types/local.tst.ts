@@ -6,7 +6,7 @@ import {
 import type { JWK } from 'jose'
 import { describe, expect, test } from 'tstyche'
 import type { JsonValue } from '../../lib/claims.js'
-import type { RegistrationPolicy } from '../../lib/local-identity-provider.js'
+import type { RegistrationPolicy } from '../../lib/features/local/local-identity-provider.js'
 import type { Argon2Options } from '../../lib/features/password/hashing.js'
 import type { Caller } from '../../lib/core/fair-queue.js'
 import type { TokenUse } from '../../lib/features/tokens/token-claims.js'

@@ -1,15 +1,15 @@
 import { announceRevoke, audit } from '../../audit.js'
 import { checkedName } from '../../claims.js'
-import { hasMails } from '../../core/context.js'
 import { current, refreshPrincipal } from '../../core/current-user.js'
-import { recent, recentByPassword } from '../../core/recent.js'
+import { recent } from '../../core/recent.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
 import { leftUnverified, sendVerification } from '../../core/mail-links.js'
 import { endOtherSessions, signOut } from '../../core/sign-out.js'
 import { form } from '../../core/form.js'
-import { UNPROVEN, presentPassword } from '../password/forms.js'
+import { UNPROVEN, presentPassword, recentByPassword } from '../password/forms.js'
 import { canSignIn } from '../../core/methods.js'
+import { hasMails } from '../local/offers.js'
 
 export const deleteAccount = form({
   path: '/local/delete-account',

@@ -1,5 +1,5 @@
 import { pathOf } from '../../core/act.js'
-import { type AuthContext, hasMails, hasPasswords } from '../../core/context.js'
+import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, currentUser } from '../../core/current-user.js'
 import {
   type Content, type Html, type SettingsRow, action, dateIn, field, filled, html, htmlForm, nameField,
@@ -15,6 +15,7 @@ import { canonicalEmail } from '../../email.js'
 import { passkeySignal } from '../passkeys/form.js'
 import { canSignIn, hasFactors } from '../../core/methods.js'
 import type { View } from '../../core/pages/layout.js'
+import { hasMails, hasPasswords } from '../local/offers.js'
 
 interface AccountView extends Pick<CurrentUser, 'user' | 'links'>, Pick<View, 'texts' | 'typed'> {
   readonly auth: AuthContext

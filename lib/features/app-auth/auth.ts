@@ -14,7 +14,7 @@ import {
   type UserSession, endOtherSessions, endSessionOfUser, followRevocations, sessionsOfUser, signOut
 } from '../../core/sign-out.js'
 import { withQuery } from '../../core/redirects.js'
-import { type SignInUrlOptions, signedRequestOf } from '../../core/signed-requests.js'
+import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-requests.js'
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified

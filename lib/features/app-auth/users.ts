@@ -3,18 +3,18 @@ import { type AuditLog, type AuditSource, audit, sourceOf } from '../../audit.js
 import { isUserId, withoutUndefined } from '../../base/values.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../../claims.js'
 import { checkedEmail } from '../../email.js'
-import { assertText } from '../../core/recent.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import type { Caller } from '../../core/fair-queue.js'
-import type { LocalIdentityProvider } from '../../local-identity-provider.js'
 import { type FactorKind, type User, searchKey } from '../../accounts/account.js'
+import { LocalIdentityProvider } from '../local/local-identity-provider.js'
 import type { UserUpdate } from '../../accounts/changes.js'
 import type { CanSignIn } from '../../accounts/identities.js'
 import { recordIn } from '../../session/record.js'
 import { Accounts } from '../../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
 import type { AnyRequest } from '../../core/guards.js'
+import { assertText } from '../password/hashing.js'
 
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {

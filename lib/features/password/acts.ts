@@ -4,24 +4,27 @@ import { audit, noteSubject } from '../../audit.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
 import { type Act, pathOf } from '../../core/act.js'
 import { reauthenticateBy } from '../../core/complete-sign-in.js'
-import { type AuthContext, hasMails, hasPasswords } from '../../core/context.js'
+import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { sendVerification } from '../../core/mail-links.js'
-import { type PasswordSubmission, assertText, recentByPassword, verifyPassword } from '../../core/recent.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
 import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
-import type { Passwords } from '../../local-identity-provider.js'
 import type { Principal } from '../../session/record.js'
 import { SENT_MS } from '../../session/seen-sessions.js'
-import { NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword } from './forms.js'
+import {
+  NEW_PASSWORD_REFUSALS, UNPROVEN, changed, email, newPassword, password, presentPassword, recentByPassword,
+  verifyPassword
+} from './forms.js'
 import type { Findings } from '../../core/findings.js'
-import type { HashingSubmission, Submission } from '../../core/submission.js'
+import type { HashingSubmission, Passwords, Submission } from '../../core/submission.js'
 import { verifyOwn } from './method.js'
 import { hasFactors } from '../../core/methods.js'
+import { hasMails, hasPasswords } from '../local/offers.js'
+import { assertText } from './hashing.js'
 
 /** The form that creates a user at once. */
 const route = {
@@ -52,9 +55,10 @@ export const register = form({
   summary: 'Register with e-mail and password, and sign in',
   answers: { 201: signedIn },
   refuses: [...REFUSALS, 'invalid_state', 'unauthenticated']
-}, async (auth, { request, fields, passwords, outbox }) => {
+}, async (auth, submission) => {
+  const { request, outbox } = submission
   outbox.refuseWhenFull()
-  const { isKnown, ...authenticated } = await createOrFind(auth, { request, fields, passwords })
+  const { isKnown, ...authenticated } = await createOrFind(auth, submission)
   const principal = await signIn(auth, request, authenticated).catch((error: unknown) => {
     // The user is created, although the sign-in waits.
     const waits = error instanceof AuthError && error.code === 'second_factor_required'
@@ -71,16 +75,17 @@ const registerUnconfirmed = form({
   summary: 'Register with e-mail and password; the link in a mail confirms the address',
   answers: { 202: { type: 'null', description: 'Registered: the user signs in once their address is confirmed' } },
   refuses: REFUSALS
-}, async (auth, { request, fields, passwords, outbox }) => {
+}, async (auth, submission) => {
+  const { outbox } = submission
   outbox.refuseWhenFull()
-  const { user, isKnown } = await createOrFind(auth, { request, fields, passwords })
+  const { user, isKnown } = await createOrFind(auth, submission)
   if (!isKnown) sendVerification(user, outbox)
   return ACCEPTED
 })
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: AuthContext, submission: PasswordSubmission & { readonly fields: Registration }
+  auth: AuthContext, submission: HashingSubmission<Registration>
 ): Promise<Findings & { isKnown: boolean }> {
   try {
     return { ...await createAccount(auth, submission.passwords, submission.fields), isKnown: false }
@@ -97,7 +102,8 @@ async function createOrFind (
  * twice, perhaps without a cookie. That counts as a sign-in.
  */
 export async function registeredJustNow (
-  auth: AuthContext, { request, passwords }: PasswordSubmission, { email: typed, password, remember }: Registration
+  auth: AuthContext, { request, passwords }: HashingSubmission<unknown>,
+  { email: typed, password, remember }: Registration
 ): Promise<Findings | null> {
   const email = checkedEmail(typed)
   const found = await auth.accounts.findCredential(email)
@@ -253,17 +259,17 @@ export const reauthenticate = form({
 }, async (auth, submission) => reauthenticateBy(auth, submission.request, async owner =>
   verifyOwn(auth, submission, submission.fields.password, owner)))
 
+const change = {
+  user: 'signed-in', required: ['password'], answers: { 204: changed }, hashes: true, isSignInAttempt: true
+} as const
+
 export const changePassword = form({
+  ...change,
   path: '/local/change-password',
   when: auth => hasMails(auth, 'changePassword'),
   summary: 'Change the password of the signed-in user',
-  user: 'signed-in',
   fields: { current: presentPassword, password: newPassword },
-  required: ['password'],
-  answers: { 204: changed },
-  refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS],
-  hashes: true,
-  isSignInAttempt: true
+  refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS]
 }, async (auth, submission) => {
   assertText(submission.fields.password)
   const { credential, ...present } = await recentByPassword(auth, submission, submission.fields.current)
@@ -277,17 +283,13 @@ export const changePassword = form({
 
 /** Sets the first password of the signed-in user, who must have confirmed their e-mail. */
 export const setFirstPassword = form({
+  ...change,
   path: '/local/set-password',
   when: auth => hasMails(auth, 'setPassword'),
   summary: 'Set the first password of the signed-in user',
   description: 'The last sign-in must be less than ten minutes ago.',
-  user: 'signed-in',
   fields: { password: newPassword },
-  required: ['password'],
-  answers: { 204: changed },
-  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS],
-  hashes: true,
-  isSignInAttempt: true
+  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS]
 }, async (auth, submission) => {
   assertText(submission.fields.password)
   const { credential, ...present } = await recentByPassword(auth, submission, undefined)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../../base/values.js'
-import { type AuthContext, hasMails, hasPasswords, needed } from '../../core/context.js'
+import { type AuthContext, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
@@ -13,6 +13,7 @@ import { filledIn, isChecked, remember, signedIn, token } from '../../core/schem
 import { textIn } from '../../core/pages/parts.js'
 import { createAccount, registeredJustNow } from './acts.js'
 import type { Submission } from '../../core/submission.js'
+import { hasMails, hasPasswords } from '../local/offers.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000

@@ -4,7 +4,7 @@ import type * as argon2 from '@node-rs/argon2'
 import { Once } from '../../base/concurrency.js'
 import type { Complete } from '../../base/values.js'
 import { type Caller, FairQueue } from '../../core/fair-queue.js'
-import { AuthError, OptionsError } from '../../errors.js'
+import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { type ChecksOf, optional, table, wholeNumber } from '../../option-checks.js'
 
 /** Cost of a password hash (Argon2id, RFC 9106). */
@@ -37,12 +37,6 @@ export function argon2Cost (options: unknown, option: string): Argon2Cost {
   // RFC 9106 section 3.1.
   if (cost.memoryCost >= 8 * cost.parallelism) return cost
   throw new OptionsError(`${option}.memoryCost must be 8 KiB or more for each lane of parallelism`)
-}
-
-/** Whether no part of a cost is above the highest one. */
-function isAffordable ({ memoryCost, timeCost, parallelism }: Argon2Cost): boolean {
-  const highest = HIGHEST_ARGON2_COST
-  return memoryCost <= highest.memoryCost && timeCost <= highest.timeCost && parallelism <= highest.parallelism
 }
 
 /** Four by default, and one for a setting that is not a number, as libuv reads it. */
@@ -175,12 +169,21 @@ export function normalizePassword (password: string): string | null {
   return bytes < MIN_BYTES || bytes > MAX_BYTES ? null : normalized
 }
 
+/** Refuses U+FFFD, to which invalid bytes decode: different passwords would become the same. */
+export function assertText (password: string): void {
+  if (!password.includes('\ufffd')) return
+  throw invalidRequest('The password is not text; send it as UTF-8, without the character U+FFFD.')
+}
+
 /** Returns null for a hash that cannot be read, or that is too costly to verify. */
 async function affordableParameters (hash: string): Promise<argon2.ParsedHashOptions | null> {
   const { parseOptions } = await native.done()
   try {
     const parameters = parseOptions(hash)
-    return isAffordable(parameters) ? parameters : null
+    const highest = HIGHEST_ARGON2_COST
+    const isAffordable = parameters.memoryCost <= highest.memoryCost && parameters.timeCost <= highest.timeCost &&
+      parameters.parallelism <= highest.parallelism
+    return isAffordable ? parameters : null
   } catch {
     return null
   }

@@ -1,8 +1,9 @@
 import { pathOf } from '../../core/act.js'
-import { type AuthContext, type Method, type Owner, type Proven, hasPasswords } from '../../core/context.js'
-import { refusePasswordWhenBusy } from './forms.js'
+import type { AuthContext, Method, Owner, ProofFields, ProofSubmission, Proven } from '../../core/context.js'
 import { filledIn } from '../../core/schema.js'
-import { type PasswordSubmission, verifyPassword } from '../../core/recent.js'
+import { hasPasswords } from '../local/offers.js'
+import type { HashingSubmission } from '../../core/submission.js'
+import { verifyPassword } from './forms.js'
 
 export const byPassword: Method = {
   name: 'password',
@@ -15,26 +16,27 @@ export const byPassword: Method = {
     return { content: htmlForm({ action: pathOf(auth, action), hidden, fields, submit: confirm.submit }) }
   },
   verify (auth, submission, owner) {
-    const { request, passwords, fields } = submission
-    const password = filledIn(fields.password)
-    return password === undefined || passwords === undefined
-      ? null
-      : verifyCounted(auth, { request, passwords }, password, owner)
+    const password = filledIn(submission.fields.password)
+    return password !== undefined && isHashing(submission) ? verifyCounted(auth, submission, password, owner) : null
   }
 }
 
+function isHashing (submission: ProofSubmission): submission is HashingSubmission<ProofFields> {
+  return 'passwords' in submission
+}
+
 async function verifyCounted (
-  auth: AuthContext, submission: PasswordSubmission, password: string, owner: Owner
+  auth: AuthContext, submission: HashingSubmission<unknown>, password: string, owner: Owner
 ): Promise<Proven> {
   const { request } = submission
-  refusePasswordWhenBusy(request)
+  await auth.passwords?.refuseWhenBusy(request, true)
   await auth.limits.reauthenticate(request)
   return verifyOwn(auth, submission, password, owner)
 }
 
 /** Authenticates a user by their password. */
 export async function verifyOwn (
-  { accounts }: AuthContext, submission: PasswordSubmission, password: string, owner: Owner
+  { accounts }: AuthContext, submission: HashingSubmission<unknown>, password: string, owner: Owner
 ): Promise<Proven> {
   const { userId, links } = await owner()
   const credential = await accounts.credentialOf(userId, links)

@@ -1,5 +1,4 @@
 import { type Act, answerWithStatus } from '../../core/act.js'
-import { hasLocal } from '../../core/context.js'
 import type { Feature } from '../../core/feature.js'
 import { allowCaching } from '../../core/published-documents.js'
 import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../../core/schema.js'
@@ -59,7 +58,7 @@ const jwksSchema = operation({
 })
 
 const issue: Act = {
-  when: hasLocal,
+  when: ({ local }) => local !== null,
   mount ({ scope, auth }) {
     scope.post('/local/token', { schema: issueSchema, errorHandler: answerWithStatus }, async request => ({
       token: await issueToken(auth, request), token_type: 'Bearer', expires_in: auth.local?.ttl
@@ -69,7 +68,7 @@ const issue: Act = {
 
 /** Verifies a token for programs that cannot. */
 const verify: Act = {
-  when: hasLocal,
+  when: ({ local }) => local !== null,
   mount ({ scope, auth }) {
     const options = { schema: verifySchema, errorHandler: answerWithStatus }
     scope.withTypeProvider<SchemaTypes>().post('/local/verify-token', options, async request =>

@@ -1,10 +1,16 @@
 import { Signer } from '@fastify/cookie'
 import type { FastifyRequest, RawServerBase, RouteGenericInterface } from 'fastify'
-import { isText } from '../claims.js'
-import { AuthError, OptionsError } from '../errors.js'
-import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../option-checks.js'
-import type { SignInParameters } from '../providers/provider.js'
-import { derivedKey, secretsOf, settingsIn } from '../secrets.js'
+import { isText } from '../../claims.js'
+import { AuthError, OptionsError } from '../../errors.js'
+import { type ChecksOf, boolean, checkedOptions, listOf, mustBe, optional, wholeNumber } from '../../option-checks.js'
+import type { SignInParameters } from '../../providers/provider.js'
+import { derivedKey, secretsOf, settingsIn } from '../../secrets.js'
+
+declare module '../../core/context.js' {
+  interface AuthContext {
+    readonly signedRequests: SignedRequests
+  }
+}
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 

@@ -1,22 +1,22 @@
 import { inspect } from 'node:util'
-import { brand } from './base/values.js'
-import { isText } from './claims.js'
-import { OptionsError } from './errors.js'
+import { brand } from '../../base/values.js'
+import { isText } from '../../claims.js'
+import { OptionsError } from '../../errors.js'
 import {
-  type ChecksOf, anything, boolean, checkedMembers, checkedOptions, listOf, oneOf, optional, table, tableOrBoolean,
-  text, wholeNumber
-} from './option-checks.js'
-import { type Secrets, requiredDataSecrets, secretsOf } from './secrets.js'
-import { type Argon2Options, PasswordHasher, type PasswordVerdict, argon2Cost } from './features/password/hashing.js'
-import type { Caller } from './core/fair-queue.js'
-import { MAIL_OPTIONS, type MailChoices, type MailOptions, type MailPages, type SendMail } from './core/mail.js'
-import { MailTokens } from './core/mail-links.js'
-import { PASSWORD_RULES, type PasswordRules, passwordRules } from './features/password/rules.js'
-import { type ExtraClaims, TokenIssuer } from './features/tokens/token-issuer.js'
-import type { TokenClaims, TokenUse } from './features/tokens/token-claims.js'
+  type ChecksOf, anything, boolean, callable, checkedMembers, checkedOptions, listOf, mustBe, oneOf, optional, table,
+  tableOrBoolean, text, wholeNumber
+} from '../../option-checks.js'
+import { type Secrets, requiredDataSecrets, secretsOf } from '../../secrets.js'
+import { type Argon2Options, PasswordHasher, type PasswordVerdict, argon2Cost } from '../password/hashing.js'
+import type { Caller } from '../../core/fair-queue.js'
+import type { MailChoices, MailOptions, MailPages, SendMail } from '../../core/mail.js'
+import { MailTokens } from '../../core/mail-links.js'
+import { PASSWORD_RULES, type PasswordRules, passwordRules } from '../password/rules.js'
+import { type ExtraClaims, TokenIssuer } from '../tokens/token-issuer.js'
+import type { TokenClaims, TokenUse } from '../tokens/token-claims.js'
 import {
   type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey
-} from './features/tokens/token-keys.js'
+} from '../tokens/token-keys.js'
 
 /** The claims that the registration form may set: by default none, as every visitor can post it. */
 export interface RegistrationPolicy {
@@ -76,6 +76,7 @@ export interface LocalIdentityProviderOptions {
   accountRoutes?: AccountRoutes | undefined
 }
 
+const page = optional(mustBe('a path of this application, such as /new-password', isText))
 const mounted = optional(boolean, true)
 
 const ACCOUNT_ROUTES = {
@@ -107,12 +108,22 @@ const OPTIONS = {
     emailVerified: optional(boolean, false),
     verify: optional(oneOf('later', 'required', 'first'), 'later')
   } satisfies ChecksOf<RegistrationPolicy>),
-  ...MAIL_OPTIONS,
+  sendMail: optional(callable<SendMail>(
+    '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>'), null),
+  mails: table({
+    unknownAddress: optional(boolean, false),
+    notices: optional(boolean, true),
+    limits: optional(boolean, true)
+  } satisfies ChecksOf<MailChoices>),
+  pages: table({
+    register: page,
+    resetPassword: page,
+    verifyEmail: page,
+    changeEmail: page,
+    mailLogin: page
+  } satisfies ChecksOf<MailPages>),
   accountRoutes: table(ACCOUNT_ROUTES)
 } satisfies ChecksOf<LocalIdentityProviderOptions>
-
-/** What {@link LocalIdentityProvider} does with passwords, for one caller. */
-export type Passwords = Pick<LocalIdentityProvider, 'hashPassword' | 'rehashPassword' | 'verifyPassword'>
 
 /**
  * The built-in identity provider for passwords and tokens. Needs no server, so command line tools
@@ -242,17 +253,6 @@ export class LocalIdentityProvider {
    */
   async verifyPassword (passwordHash: string | null, password: string, caller?: Caller): Promise<PasswordVerdict> {
     return this.#passwords.verify(passwordHash, password, caller)
-  }
-
-  /** @hidden for the plugin */
-  passwordsFor (caller: Caller, language: string): Passwords {
-    return {
-      hashPassword: (password, { email }) => this.hashPassword(password, { email, language }, caller),
-      rehashPassword: password => this.rehashPassword(password, caller),
-      // With `password: false`, a password of before signs in nowhere.
-      verifyPassword: (passwordHash, password) =>
-        this.verifyPassword(this.hasPasswords ? passwordHash : null, password, caller)
-    }
   }
 
   /** @hidden for the plugin */
