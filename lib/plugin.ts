@@ -170,6 +170,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
       ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site })
       : layout,
     hasPages: layout !== null,
+    formPaths: new Map(),
     passkeyPaths: factors.passkeys === null ? null : await passkeyPathsOf(options),
     limits: setUpRateLimits(counter, rateLimit),
     resources: new PublishedResources(site.baseUrl),

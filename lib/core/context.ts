@@ -30,6 +30,8 @@ export interface AuthContext extends Omit<ResolvedOptions, Ingredients> {
   readonly layout: PageLayout | null
   /** Whether the option `pages` is given. */
   readonly hasPages: boolean
+  /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
+  readonly formPaths: Map<string, string>
   readonly passkeyPaths: PasskeyPaths | null
   readonly limits: RateLimits
   /** The metadata that guards publish. */

@@ -132,6 +132,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 
   const { before, withBody } = checksOf(route, auth)
 
+  auth.formPaths.set(path.slice(1), pathOf(auth, path.slice(1)))
   scope.post(path, {
     schema: schemaOf(route),
     async onRequest (request) { if (!await wasSentBefore(request)) await before(request) },

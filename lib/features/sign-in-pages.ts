@@ -1,6 +1,5 @@
-import { pathOf } from '../core/act.js'
 import {
-  type AuthContext, canRegister, createsPasskeys, hasMailSignIn, hasMails, hasPasswords, needed
+  type AuthContext, canRegister, createsPasskeys, hasMails, needed
 } from '../core/context.js'
 import { currentPrincipal, currentUser, methodsIn } from '../core/current-user.js'
 import {
@@ -28,7 +27,7 @@ export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) =>
       html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
       button(auth.redirects.afterSuccess(request, next), common.continue, 'primary'),
       action(
-        pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
+        auth.formPaths.get('logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
         { look: 'quiet' })
     ]
   }
@@ -36,19 +35,18 @@ export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) =>
 
 function visitorPage (auth: AuthContext, { request, texts, next, typed, failure }: View): Page {
   const { common, signIn, mail } = texts
-  const { factors: { passkeys }, passkeyPaths } = auth
+  const { formPaths, factors: { passkeys }, passkeyPaths } = auth
+  const [byPassword, byMail] = [formPaths.get('local/login'), formPaths.get('local/mail-login')]
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
-  const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
   const remember = auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
   // The button for a mail is behind an "or".
   const isBelowMail = byPassword && byMail
-  const byPasskey = pathOf(auth, 'local/passkeys/login')
-  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask, or: signIn.or }
+  const toMail = { action: byMail, submit: mail.ask, or: signIn.or }
   const emailTyped = emailField(
     common.email, textIn(typed.email), passkeyPaths === null ? 'username' : 'username webauthn')
   const passkey = (ceremony: 'login' | 'autofill'): Content => passkeyPaths && passkeyForm(texts, {
-    ceremony, options: passkeyPaths.options, action: byPasskey, hidden
+    ceremony, options: passkeyPaths.options, action: formPaths.get('local/passkeys/login'), hidden
   })
   const linksWith = (query: { remember?: string }): Html[] =>
     signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
@@ -65,14 +63,14 @@ function visitorPage (auth: AuthContext, { request, texts, next, typed, failure 
           ? html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
           : linksWith({}),
         [
-          byPassword && htmlForm({
-            action: pathOf(auth, 'local/login'),
+          htmlForm({
+            action: byPassword,
             hidden,
             fields: [emailTyped, passwordField(common.password), remember, createsPasskeys(auth) && createPasskeyField],
             submit: signIn.title,
-            other: byMail && toMail
+            other: toMail
           }),
-          !byPassword && byMail && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
+          !byPassword && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
           (byPassword || byMail) && passkey('autofill'),
           isBelowMail && passkey('login')
         ],
@@ -102,7 +100,7 @@ export const registerPage = page({ path: '/pages/register', when: canRegister },
     content: [
       isFirst && html`<p>${register.firstText}</p>`,
       htmlForm({
-        action: pathOf(auth, 'local/register'),
+        action: auth.formPaths.get('local/register'),
         hidden: {
           ...targetsOf(auth, 'pages/register', { next }),
           // A page after the registration that says the same for each address.
@@ -129,7 +127,7 @@ export const forgotPasswordPage = page({
   content: [
     html`<p>${forgotPassword.text}</p>`,
     htmlForm({
-      action: pathOf(auth, 'local/forgot-password'),
+      action: auth.formPaths.get('local/forgot-password'),
       hidden: { ...targetsOf(auth, 'pages/forgot-password', { next }), next: pathOfPage(auth, 'link-sent', next) },
       fields: emailField(common.email, textIn(typed.email)),
       submit: forgotPassword.submit
@@ -154,9 +152,9 @@ export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) =
   if (present === null) return redirected(reply, signIn)
   const { user: { email }, record: { principal } } = present
   const methods = methodsIn(auth, present)
-  const path = pathOf(auth, 'local/reauthenticate')
+  const path = auth.formPaths.get('local/reauthenticate')
   const hidden = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
-  const ask = (...fields: Content[]): Html => htmlForm({ action: path, hidden, fields, submit: confirm.submit })
+  const ask = (...fields: Content[]): Content => htmlForm({ action: path, hidden, fields, submit: confirm.submit })
   const providers = auth.providers.map(({ name }) => name).filter(name => !needsFactor && methods.includes(name))
   const passkey = methods.includes('passkey') ? auth.passkeyPaths : null
   return {
@@ -173,7 +171,7 @@ export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) =
           ask(usernameField(common.email, email), passwordField(common.password)),
         [
           !needsFactor && methods.includes('mail') &&
-            action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask),
+            action(auth.formPaths.get('local/mail-login'), { ...hidden, email }, texts.mail.ask),
           passkey && passkeyForm(texts, { ceremony: 'factor', options: passkey.options, action: path, hidden }),
           providerButtons(auth, texts.signIn.withProvider, providers, { ...hidden, reauthenticate: 'true' })
         ]

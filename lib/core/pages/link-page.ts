@@ -7,9 +7,9 @@ import { withParameter } from '../redirects.js'
 import type { LinkMailKind, MailPages } from '../mail.js'
 import { LINK_PATHS, type MailToken, type MailboxOwner, hasMailbox, userOfLink } from '../mail-links.js'
 import { messagesOf } from './failure.js'
-import { type Content, type Html, type PageForm, htmlForm, html } from './elements.js'
+import { type Content, type PageForm, htmlForm, html } from './elements.js'
 import type { Page } from './layout.js'
-import { answerFailure, nextOfMail, pathOf, recordFailure } from '../act.js'
+import { answerFailure, nextOfMail, recordFailure } from '../act.js'
 import { type View, waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from '../schema.js'
 
@@ -30,7 +30,7 @@ export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   /** Makes a form that sends the token. */
   readonly form: (
     submit: string, fields: Content, more?: Pick<PageForm, 'look' | 'choice'> & { hidden?: { not_me: string } }
-  ) => Html
+  ) => Content
 }
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
@@ -68,7 +68,6 @@ export function mountLinkPage (
 ) {
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
-  const action = pathOf(auth, LINK_PATHS[kind])
   // A signed-in user sees on the page of their account what has changed.
   const [ask, done] = STEPS[kind]
   const after = (request: FastifyRequest, word = done): Record<string, string | null> => {
@@ -87,7 +86,11 @@ export function mountLinkPage (
     typed: Object(request.body),
     texts: layout.textsFor(request),
     form: (submit, fields, { hidden, ...more } = {}) => htmlForm({
-      action, hidden: { ...after(request, hidden && 'email_released'), token, ...hidden }, fields, submit, ...more
+      action: auth.formPaths.get(LINK_PATHS[kind]),
+      hidden: { ...after(request, hidden && 'email_released'), token, ...hidden },
+      fields,
+      submit,
+      ...more
     })
   })
 

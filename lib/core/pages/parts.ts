@@ -49,10 +49,10 @@ export function signInLinks (
  */
 export function providerButtons (
   auth: AuthContext, text: string, names: readonly string[], hidden: Readonly<Record<string, string | null>>
-): Html[] {
+): Content {
   return names.map(name =>
     action(
-      pathOf(auth, `${name}/login`),
+      auth.formPaths.get(`${name}/login`),
       hidden,
       filled(text, { provider: providerLabel(auth, name) }),
       { look: 'quiet', icon: iconOf(auth, name) }

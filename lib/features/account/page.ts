@@ -1,5 +1,4 @@
-import { pathOf } from '../../core/act.js'
-import { type AuthContext, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
+import { type AuthContext, hasFactors, hasPasswords } from '../../core/context.js'
 import { type CurrentUser, canSignIn, currentUser } from '../../core/current-user.js'
 import {
   type Content, type Html, type SettingsRow, action, dateIn, field, filled, htmlForm, html, nameField, newPasswordField,
@@ -60,7 +59,7 @@ export const accountPage = page({ path: '/pages/account' }, async (auth, shown) 
     content: [
       passkeys && passkeySignal('current-user-details', { ...passkeys.userDetails(user) }),
       html`<div class="item"><span>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
-        action(pathOf(auth, 'logout'), left, common.signOut)}</div>`,
+        action(auth.formPaths.get('logout'), left, common.signOut)}</div>`,
       nameRow(view),
       emailRow(view),
       passwordRow(view),
@@ -77,7 +76,7 @@ export const accountPage = page({ path: '/pages/account' }, async (auth, shown) 
 function nameRow ({ auth, texts: { common, account }, user: { name }, typed, rowOf, targets }: AccountView): Html {
   const fields = nameField(common.name, textIn(typed.name) ?? name)
   const content = htmlForm({
-    action: pathOf(auth, 'pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
+    action: auth.formPaths.get('pages/name'), hidden: targets('name'), fields, submit: account.nameSubmit
   })
   return rowOf('name', { title: common.name, state: verbatim(name) ?? account.notSet, content })
 }
@@ -86,48 +85,44 @@ function emailRow (view: AccountView): Content {
   const { auth, texts: { common, account }, user: { email, emailVerified, emailDisputed }, links, typed } = view
   const sent = view.targets('email', { done: 'sent' })
   const newEmail = { name: 'email', label: account.newEmail, type: 'email', autocomplete: 'email' } as const
-  const isOffered = hasMails(auth, 'changeEmail')
   // Of a provider that does not vouch for it.
   const [proposal] = email === null ? links.flatMap(({ claims }) => canonicalEmail(claims.email ?? '') ?? []) : []
-  return (email !== null || isOffered) && view.rowOf('email', {
+  const change = htmlForm({
+    action: auth.formPaths.get('local/change-email'),
+    hidden: sent,
+    fields: [
+      usernameField(null, email),
+      field({ ...newEmail, value: textIn(typed.email) ?? proposal ?? null }),
+      view.hasPassword && passwordField(common.currentPassword, 'current')
+    ],
+    submit: email === null ? account.addEmail : account.emailSubmit
+  })
+  const again = email !== null && !emailVerified &&
+    action(auth.formPaths.get('local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
+  return (email !== null || change) && view.rowOf('email', {
     title: common.email,
     state: email === null
       ? account.notSet
       : html`${verbatim(email)} <small>${emailVerified ? account.confirmed : account.unconfirmed}</small>`,
-    content: isOffered && htmlForm({
-      action: pathOf(auth, 'local/change-email'),
-      hidden: sent,
-      fields: [
-        usernameField(null, email),
-        field({ ...newEmail, value: textIn(typed.email) ?? proposal ?? null }),
-        view.hasPassword && passwordField(common.currentPassword, 'current')
-      ],
-      submit: email === null ? account.addEmail : account.emailSubmit
-    }),
-    more: email !== null && !emailVerified && hasMails(auth) && [
-      emailDisputed && html`<p>${account.disputed}</p>`,
-      action(pathOf(auth, 'local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
-    ]
+    content: change,
+    more: again && [emailDisputed && html`<p>${account.disputed}</p>`, again]
   })
 }
 
 function passwordRow ({ auth, texts: { common, account }, user, hasPassword, rowOf, targets }: AccountView): Content {
   const { local } = auth
-  const isOffered = hasPassword ? hasMails(auth, 'changePassword') : user.emailVerified && hasMails(auth, 'setPassword')
-  return local && (hasPassword || isOffered) && rowOf('password', {
-    title: common.password,
-    state: hasPassword ? account.set : account.notSet,
-    content: isOffered && htmlForm({
-      action: pathOf(auth, hasPassword ? 'local/change-password' : 'local/set-password'),
-      hidden: targets('password'),
-      fields: [
-        usernameField(null, user.email),
-        hasPassword && passwordField(common.currentPassword, 'current'),
-        newPasswordField(common, common.newPassword, local.minPasswordLength)
-      ],
-      submit: hasPassword ? account.passwordSubmit : account.setPassword
-    })
+  const content = local && (hasPassword || user.emailVerified) && htmlForm({
+    action: auth.formPaths.get(hasPassword ? 'local/change-password' : 'local/set-password'),
+    hidden: targets('password'),
+    fields: [
+      usernameField(null, user.email),
+      hasPassword && passwordField(common.currentPassword, 'current'),
+      newPasswordField(common, common.newPassword, local.minPasswordLength)
+    ],
+    submit: hasPassword ? account.passwordSubmit : account.setPassword
   })
+  return (hasPassword || content) &&
+    rowOf('password', { title: common.password, state: hasPassword ? account.set : account.notSet, content })
 }
 
 function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, targets }: AccountView): Html {
@@ -136,14 +131,14 @@ function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, tar
   // Whom the application has created is known by an address.
   const own = new Map([['local', common.password], ['application', common.email]])
   const labelOf = (name: string): string => own.get(name) ?? providerLabel(auth, name)
-  const hidden = targets('methods', { open: 'methods' })
+  const [unlink, hidden] = [auth.formPaths.get('pages/unlink'), targets('methods', { open: 'methods' })]
   const isNeeded = (name: string): boolean => links.length < 2 ||
     !canSignIn(auth, user, links.filter(({ provider }) => provider !== name))
   const isOnly = names.every(isNeeded)
   const items = links.map(({ provider, claims: { email } }) => {
     const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
     return html`<li><span>${labelOf(provider)} <small>${verbatim(email ?? null)}</small></span>${
-      !isNeeded(provider) && action(pathOf(auth, 'pages/unlink'), { ...hidden, provider }, account.remove, more)}</li>`
+      !isNeeded(provider) && action(unlink, { ...hidden, provider }, account.remove, more)}</li>`
   })
   return rowOf('methods', {
     title: account.methodsTitle,
@@ -157,14 +152,13 @@ function devicesRow (
   { auth, texts, rowOf, targets, left }: AccountView, sessions: readonly UserSession[] | null
 ): Html {
   const { language, common, account } = texts
-  const canEnd = auth.local?.accountRoutes.sessionsEnd === true
   const hidden = targets('devices', { open: 'devices' })
   const items = sessions?.map(({ id, current, lastSeenAt, userAgent }) => {
     const device = deviceOf(userAgent) ?? account.unknownDevice
     const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
     const label = filled(account.endSession, { device })
-    return html`<li><span>${device} <small>${used}</small></span>${!current && canEnd &&
-      action(pathOf(auth, 'local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
+    return html`<li><span>${device} <small>${used}</small></span>${!current &&
+      action(auth.formPaths.get('local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
   })
   const everywhere = { ...left, everywhere: 'on' }
   return rowOf('devices', {
@@ -172,25 +166,22 @@ function devicesRow (
     state: items && filled(account.signedIn, { count: String(items.length) }),
     content: [
       items && html`<ul>${items}</ul>`,
-      action(pathOf(auth, 'logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
+      action(auth.formPaths.get('logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
     ]
   })
 }
 
 function deleteRow (view: AccountView): Content {
   const { auth, texts: { common, account }, user, hasPassword, left, rowOf, targets } = view
-  return hasMails(auth, 'deleteAccount') && rowOf('delete', {
-    title: account.deleteSubmit,
-    state: account.deleteText,
-    change: account.delete,
-    isDanger: true,
-    content: htmlForm({
-      action: pathOf(auth, 'local/delete-account'),
-      hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
-      fields: hasPassword && [usernameField(null, user.email), passwordField(common.currentPassword, 'current')],
-      submit: account.deleteSubmit,
-      look: 'danger'
-    })
+  const content = htmlForm({
+    action: auth.formPaths.get('local/delete-account'),
+    hidden: { ...targets('delete'), next: left.next, done: 'deleted' },
+    fields: hasPassword && [usernameField(null, user.email), passwordField(common.currentPassword, 'current')],
+    submit: account.deleteSubmit,
+    look: 'danger'
+  })
+  return content && rowOf('delete', {
+    title: account.deleteSubmit, state: account.deleteText, change: account.delete, isDanger: true, content
   })
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { pathOf, recordFailure } from '../../core/act.js'
+import { recordFailure } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import type { CurrentUser } from '../../core/current-user.js'
 import { action, button, filled, html, links, sentence } from '../../core/pages/elements.js'
@@ -28,7 +28,7 @@ export async function showSpent (
     : [
         html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
         button(next ?? home, common.continue, 'primary'),
-        action(pathOf(auth, 'logout'), left, confirm.signOut, { look: 'quiet' })
+        action(auth.formPaths.get('logout'), left, confirm.signOut, { look: 'quiet' })
       ]
   const failure = principal === null ? failureOf(texts, refusal) : null
   const page = { title: signIn.title, hasIcons: hasIcons(auth), content }
@@ -64,7 +64,7 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
     title,
     content: [
       html`<p>${sentence(text, values)}</p>`,
-      action(pathOf(auth, `${name}/login`), hidden, title),
+      action(auth.formPaths.get(`${name}/login`), hidden, title),
       links([startedOn ?? auth.site.publicPath('/'), common.back])
     ]
   }, { failure })

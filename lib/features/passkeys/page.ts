@@ -1,7 +1,6 @@
 import { createsPasskeys, needed } from '../../core/context.js'
 import { button } from '../../core/pages/elements.js'
 import { passkeyForm } from './form.js'
-import { pathOf } from '../../core/act.js'
 import { page, targetsOf } from '../../core/pages/page.js'
 
 /**
@@ -14,7 +13,7 @@ export const createPasskeyPage = page({
   const { options, script } = needed(auth.passkeyPaths, 'passkeys')
   const after = auth.redirects.afterSuccess(request, next)
   const hidden = { ...targetsOf(auth, 'pages/create-passkey', { next }), next: after }
-  const create = { ceremony: 'create', options, action: pathOf(auth, 'local/passkeys/register'), hidden } as const
+  const create = { ceremony: 'create', options, action: auth.formPaths.get('local/passkeys/register'), hidden } as const
   return {
     title: texts.factors.addPasskey,
     script,

@@ -252,7 +252,7 @@ export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, asy
     html`<p><a href="${uri}">${factors.openApp}</a></p>
 <p>${factors.key}<br><code dir="ltr" translate="no">${key}</code></p>`,
     htmlForm({
-      action: pathOf(auth, 'local/totp/confirm'),
+      action: auth.formPaths.get('local/totp/confirm'),
       hidden: { ...setUp.targets, done: 'saved' },
       fields: [codeField('code', factors.appCode, 'numeric'), setUp.asksMailCode && mailCodeField(texts)],
       submit: confirm.submit
@@ -267,7 +267,7 @@ export async function enrolPage (auth: AuthContext, { request, texts }: View, se
   const { script, options } = passkeyPaths ?? { script: null, options: null }
   const page = setUpPage(auth, texts, setUp, ways(
     texts.signIn.or,
-    hasSecondFactor(auth) && action(pathOf(auth, 'local/totp/enroll'), setUp.targets, texts.factors.setUp),
+    action(auth.formPaths.get('local/totp/enroll'), setUp.targets, texts.factors.setUp),
     options && passkeyPart(auth, texts, { ...setUp, options, isMailed })
   ))
   return { script, ...page }
@@ -281,9 +281,9 @@ function passkeyPart (
   if (asksMailCode && !isMailed) {
     // The form that asks for the code begins a ceremony, which mails it, and leads back here.
     const begin = { ...targets, next: targets.error_next, for: 'register' }
-    return [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)]
+    return [action(auth.formPaths.get('local/passkeys/options'), begin, texts.factors.addPasskey), passkeyHints(texts)]
   }
-  const register = pathOf(auth, 'local/passkeys/register')
+  const register = auth.formPaths.get('local/passkeys/register')
   const fields = asksMailCode && mailCodeField(texts)
   return passkeyForm(texts, { ceremony: 'register', options, action: register, hidden: targets, fields })
 }
@@ -315,7 +315,7 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
 export function leaveForm (
   auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
-  return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
+  return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
 
 function mailCodeField ({ factors }: Texts): Html {

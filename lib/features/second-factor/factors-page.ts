@@ -58,10 +58,10 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
 function listSection (view: FactorsView): Content {
   const { auth, texts: { factors }, own, saved, look } = view
   const listed = own.filter(({ kind }) => kind !== 'recovery')
-  const canSetUp = hasSecondFactor(auth) && own.every(({ kind }) => kind !== 'totp')
-  return (listed.length > 0 || canSetUp) && section(factors.list, [
-    listed.length > 0 && html`<ul>${listed.map(factor => item(view, factor))}</ul>`,
-    canSetUp && action(pathOf(auth, 'local/totp/enroll'), saved, factors.setUp, { look })
+  const setUp = own.every(({ kind }) => kind !== 'totp') &&
+    action(auth.formPaths.get('local/totp/enroll'), saved, factors.setUp, { look })
+  return (listed.length > 0 || setUp) && section(factors.list, [
+    listed.length > 0 && html`<ul>${listed.map(factor => item(view, factor))}</ul>`, setUp
   ])
 }
 
@@ -76,18 +76,19 @@ function item ({ auth, texts, typed, saved }: FactorsView, factor: UserFactor): 
     filled(factors.added, { date: dateIn(language, createdAt) }),
     lastUsedAt && filled(account.lastUsed, { date: dateIn(language, lastUsedAt) })
   ]
-  const remove = pathOf(auth, isPasskey ? 'local/passkeys/remove' : 'local/totp/remove')
+  const remove = auth.formPaths.get(isPasskey ? 'local/passkeys/remove' : 'local/totp/remove')
   const hidden = isPasskey ? { ...saved, id } : saved
   const renamed = typed.id === id ? textIn(typed.name) : null
   const title = html`${isPasskey ? verbatim(shown) : shown} <small>${facts.filter(Boolean).join(' · ')}</small>`
-  return html`<li><span>${title}</span>${isPasskey &&
+  const rename = isPasskey && htmlForm({
+    action: auth.formPaths.get('local/passkeys/rename'),
+    hidden,
+    fields: passkeyNameField(texts, renamed ?? shown),
+    submit: account.nameSubmit
+  })
+  return html`<li><span>${title}</span>${rename &&
     html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${shown}">${
-      factors.rename}</summary>${htmlForm({
-      action: pathOf(auth, 'local/passkeys/rename'),
-      hidden,
-      fields: passkeyNameField(texts, renamed ?? shown),
-      submit: account.nameSubmit
-    })}</details>`}${(isPasskey || hasSecondFactor(auth)) &&
+      factors.rename}</summary>${rename}</details>`}${
     action(remove, hidden, account.remove, { label, look: 'danger' })}</li>`
 }
 
@@ -103,7 +104,7 @@ ${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentia
 passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
   ceremony: 'register',
   options,
-  action: pathOf(auth, 'local/passkeys/register'),
+  action: auth.formPaths.get('local/passkeys/register'),
   hidden: saved,
   // On a page with an app to set up, that is the first button.
   look: hasSecondFactor(auth) ? 'quiet' : look,
@@ -120,13 +121,11 @@ function passkeyNameField ({ factors }: Texts, value: string | null, isOptional 
 
 function codesRow ({ auth, texts: { factors }, own, saved }: FactorsView): Content {
   const codes = own.find(({ kind }) => kind === 'recovery')
+  const renew = action(auth.formPaths.get('local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
   return codes && row({
     title: factors.recoveryTitle,
     state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
     change: factors.newCodes,
-    content: hasSecondFactor(auth) && [
-      html`<p>${factors.newCodesText}</p>`,
-      action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
-    ]
+    content: renew && [html`<p>${factors.newCodesText}</p>`, renew]
   })
 }

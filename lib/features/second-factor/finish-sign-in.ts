@@ -1,7 +1,6 @@
 /** How users authenticate by their factors. It is loaded only with an option of factors. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../../accounts/account.js'
-import { pathOf } from '../../core/act.js'
 import { reauthenticateByPassword } from '../../core/complete-sign-in.js'
 import { type AuthContext, hasPasskeys, hasPasswords, hasSecondFactor } from '../../core/context.js'
 import { current, factorsOfUser, hashesIn } from '../../core/current-user.js'
@@ -144,7 +143,7 @@ export const secondFactorPage = page({ path: '/local/second-factor', when: finis
   const trust = trustedDays !== undefined &&
     checkboxField(
       'trust', filled(factors.trust, { time: timeIn(language, trustedDays, 'day') }), isChecked(typed.trust))
-  const [action, hidden] = [pathOf(auth, 'local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
+  const [action, hidden] = [auth.formPaths.get('local/second-factor'), targetsOf(auth, 'local/second-factor', { next })]
   const fields = [codeField('code', factors.code, 'text'), trust]
   return {
     title: factors.secondTitle,
