@@ -58,7 +58,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     // A link says what the rules of an account compare, and a used one is noted.
     asks: ['tokens', 'accounts', 'store', ...BASICS]
   },
-  limits: { has: ['core/limits.ts'], asks: ['accounts', 'store', 'session', ...BASICS] },
+  limits: { has: ['core/limits.ts'], asks: ['http', 'accounts', 'store', 'session', ...BASICS] },
   pages: {
     has: [
       'pages.ts', 'core/pages/elements.ts', 'core/pages/failure.ts', 'core/pages/languages/', 'core/pages/layout.ts',

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { AuthError } from '../../errors.js'
-import { isRead, wantsJson } from '../site.js'
+import { isRead, sentFields, wantsJson } from '../site.js'
 import type { ApplicationPages } from '../redirect-pages.js'
 import { withParameter } from '../redirects.js'
 import type { LinkMailKind, MailPages } from '../mail.js'
@@ -83,7 +83,7 @@ export function mountLinkPage (
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
-    typed: Object(request.body),
+    typed: sentFields(request),
     texts: layout.textsFor(request),
     form: (submit, fields, { hidden, ...more } = {}) => htmlForm({
       action: auth.formPaths.get(LINK_PATHS[kind]),
@@ -100,7 +100,7 @@ export function mountLinkPage (
    */
   async function fail (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { redirects } = auth
-    const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
+    const { error_next: errorNext } = sentFields(request)
     // A form may give a password, as a sign-in does.
     const signInAt = isRead(request) ? undefined : 'local'
     if (customPage !== null || wantsJson(request) || redirects.asked(request, errorNext) !== null) {
@@ -109,7 +109,7 @@ export function mountLinkPage (
 
     const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
-    const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
+    const { token } = sentFields(isRead(request) ? { body: request.query } : request)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
     const ways = waysOn(auth, request, texts, [redirects.application[ask], texts.links.askAgain])
     const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }

@@ -7,6 +7,7 @@ import { type Html, type Texts, type WayOn, links } from './elements.js'
 import type { Page, PageMessages } from './layout.js'
 import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
+import { sentFields } from '../site.js'
 
 export interface View {
   readonly request: FastifyRequest
@@ -91,7 +92,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
   })
 
   failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
-    const typed = Object(request.body)
+    const typed = sentFields(request)
     return show({ request, reply, typed, failure }, query, texts => {
       reply.code(failure.statusCode)
       const isAskedAgain = failure.code === 'invalid_state' && typed.response !== undefined && typed.again === undefined
