@@ -2,6 +2,7 @@
 import { type AuthContext, hasFactors, hasMails, hasPasswords } from './core/context.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
+import type { Section } from './core/pages/page.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
@@ -11,17 +12,34 @@ import { TOKEN_ACTS } from './features/tokens.js'
 
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [
-  { acts: EXTERNAL_ACTS },
-  { acts: PASSWORD_ACTS, preload: auth => hasPasswords(auth) && hashing.preload() },
+  { sections: async () => (await import('./features/account/page.js')).ACCOUNT_SECTIONS },
+  { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
+  {
+    acts: PASSWORD_ACTS,
+    sections: async () => [(await import('./features/password/page.js')).passwordSection],
+    preload: auth => hasPasswords(auth) && hashing.preload()
+  },
   { acts: TOKEN_ACTS },
-  { when: hasMails, acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS },
+  {
+    when: hasMails,
+    acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS,
+    sections: async () => [(await import('./features/email-page.js')).emailSection]
+  },
   {
     when: hasFactors,
     acts: async () => (await import('./features/factor-acts.js')).FACTOR_ACTS,
+    sections: async () => (await import('./features/second-factor/factors-page.js')).FACTOR_SECTIONS,
     preload: ({ factors: { passkeys } }) => passkeys?.preload()
   },
-  { when: ({ hasPages }) => hasPages, acts: async () => (await import('./features/page-acts.js')).PAGE_ACTS },
-  { acts: SESSION_ACTS, mountDocuments: mountWellKnown }
+  {
+    when: ({ hasPages }) => hasPages,
+    acts: async () => (await import('./features/page-acts.js')).pageActs(await loadSections())
+  },
+  {
+    acts: SESSION_ACTS,
+    sections: async () => (await import('./features/sessions-page.js')).SESSION_SECTIONS,
+    mountDocuments: mountWellKnown
+  }
 ]
 
 /** Returns the features that the options ask for. */
@@ -34,6 +52,12 @@ export async function actsOf (features: readonly Feature[]): Promise<Act[]> {
   const acts: Act[] = []
   for (const { acts: own = [] } of features) acts.push(...typeof own === 'function' ? await own() : own)
   return acts
+}
+
+/** Loads the parts of the account page, in its order. */
+async function loadSections (): Promise<Section[]> {
+  const sections = await Promise.all(FEATURES.map(({ sections: load }) => load?.() ?? []))
+  return sections.flat().sort((one, other) => one.order - other.order)
 }
 
 /** Returns the members that features add to `app.auth`, whatever the options. */

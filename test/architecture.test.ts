@@ -192,6 +192,12 @@ t.test('no modules import each other in a circle, types included', async t => {
   t.strictSame(circles, [])
 })
 
+t.test('the account page asks a list for its sections, and a deletion alone for the field of the password', async t => {
+  const features = imports.get('features/account/page.ts')?.filter(other => other.startsWith('features/'))
+
+  t.strictSame(features, ['features/password/page.ts'])
+})
+
 t.test('accounts are reached through Accounts alone', async t => {
   const members = 'findUser|links|factors|findCredential|status|users|insert|change'
   const calling = files.filter(file => !/^(?:accounts|engines|testing\/store-contract)\//.test(file) &&

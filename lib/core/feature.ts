@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Act } from './act.js'
 import type { AuthContext } from './context.js'
+import type { Section } from './pages/page.js'
 
 /**
  * A capability of the plugin: what it adds to the lists that the kernel asks. It is loaded at each
@@ -11,6 +12,8 @@ export interface Feature {
   readonly when?: (auth: AuthContext) => boolean
   /** What users do, in the order of the document. */
   readonly acts?: readonly Act[] | (() => Promise<readonly Act[]>)
+  /** Loads what the account page shows of it, whatever the other options. */
+  readonly sections?: () => Promise<readonly Section[]>
   /** Mounts what clients look for at the root of the application, whatever the prefix. */
   readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void
   /** Its members of `app.auth`, whose type it augments. */

@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
+import type { User } from '../../accounts/account.js'
+import type { CurrentUser } from '../current-user.js'
 import type { AuthError } from '../../errors.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { failureOf, messagesOf, sentenceOf } from './failure.js'
-import { type Html, type Texts, type WayOn, links } from './elements.js'
+import { type Content, type Html, type SettingsRow, type Texts, type WayOn, links } from './elements.js'
 import type { Page, PageMessages } from './layout.js'
 import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
@@ -35,6 +37,27 @@ export interface Targets {
   readonly error_next: string
   /** Others, such as `done`: the word of what the page after a success says. */
   readonly [field: string]: string | null
+}
+
+/** What the account page is made of. */
+export interface AccountView extends View, CurrentUser {
+  readonly auth: AuthContext
+  /** Makes the row of a section, which is open if its form has failed. */
+  readonly rowOf: (shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
+  /** Where its forms lead; `open`: to the row, open again. */
+  readonly targets: (after?: { done?: 'sent', open?: true }) => Targets
+  /** Where the forms go that sign the user out. */
+  readonly left: Targets
+}
+
+/** What the account page shows of a feature. */
+export interface Section {
+  readonly name: string
+  /** Its place on the page, among those of the others. */
+  readonly order: number
+  readonly show: (view: AccountView) => Content | Promise<Content>
+  /** The path of the script that it needs for this user. */
+  readonly script?: (auth: AuthContext, user: User) => string | null
 }
 
 /** Makes a page; null once the request was answered otherwise. */

@@ -1,3 +1,4 @@
+import type { User } from '../../accounts/account.js'
 import { type AuthContext, hasFactors, hasSecondFactor } from '../../core/context.js'
 import { type UserFactor, currentUser, listFactors } from '../../core/current-user.js'
 import { missingAuthentication } from '../../core/recent.js'
@@ -8,7 +9,7 @@ import {
 } from '../../core/pages/elements.js'
 import { type PasskeyPaths, passkeyForm, passkeySignal } from '../passkeys/form.js'
 import { pathOf } from '../../core/act.js'
-import { type Targets, type View, page, redirected } from '../../core/pages/page.js'
+import { type AccountView, type Section, type Targets, type View, page, redirected } from '../../core/pages/page.js'
 import { maySendMailCode } from './enrolment.js'
 import { pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
 import { enrolPage } from './authenticator.js'
@@ -128,4 +129,30 @@ function codesRow ({ auth, texts: { factors }, own, saved }: FactorsView): Conte
     change: factors.newCodes,
     content: renew && [html`<p>${factors.newCodesText}</p>`, renew]
   })
+}
+
+/** What the account page shows of factors, and tells password managers. */
+export const FACTOR_SECTIONS: readonly Section[] = [
+  {
+    name: 'passkeys',
+    order: 10,
+    show ({ auth, user }) {
+      const details = passkeysFor(auth, user)?.userDetails(user)
+      return details && passkeySignal('current-user-details', { ...details })
+    },
+    script: (auth, user) => passkeysFor(auth, user) && auth.passkeyPaths && auth.passkeyPaths.script
+  },
+  { name: 'security', order: 70, show: factorsRow }
+]
+
+function passkeysFor ({ factors: { passkeys } }: AuthContext, user: User): PasskeyCeremonies | null {
+  return user.factors?.includes('passkey') === true ? passkeys : null
+}
+
+function factorsRow ({ auth, texts: { account, factors }, user, rowOf }: AccountView): Content {
+  const { secondFactor } = auth.redirects.application
+  const kinds = [['totp', factors.app], ['passkey', factors.passkey]] as const
+  const own = kinds.flatMap(([kind, name]) => user.factors?.includes(kind) === true ? name : [])
+  return hasFactors(auth) && secondFactor &&
+    rowOf({ title: factors.title, state: own.join(', ') || account.off, href: secondFactor })
 }
