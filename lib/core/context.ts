@@ -1,7 +1,6 @@
 import type { onRequestAsyncHookHandler } from 'fastify'
 import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { AccountRoutes } from '../local-identity-provider.js'
 import type { ResolvedOptions } from '../options.js'
 import type { PageLayout } from './pages/layout.js'
 import type { PasskeyPaths } from '../features/passkeys/form.js'
@@ -49,11 +48,6 @@ export function hasPasswords ({ local }: AuthContext): boolean {
   return local?.hasPasswords === true
 }
 
-/** Whether users register by a password. */
-export function canRegister (auth: AuthContext): boolean {
-  return hasPasswords(auth) && auth.local?.registration != null
-}
-
 /** Whether users sign in by mail. */
 export function hasMailSignIn ({ local, mailer }: AuthContext): boolean {
   return mailer !== null && local?.signInByMail != null
@@ -77,9 +71,9 @@ export function hasFactors ({ factors: { secondFactor, passkeys } }: Pick<AuthCo
   return secondFactor !== null || passkeys !== null
 }
 
-/** Whether the application has the routes that need mails, and this one of them. */
-export function hasMails ({ local, mailer }: AuthContext, route?: keyof AccountRoutes): boolean {
-  return mailer !== null && local !== null && (route === undefined || local.accountRoutes[route])
+/** Whether the application has the routes that need mails. */
+export function hasMails ({ local, mailer }: AuthContext): boolean {
+  return mailer !== null && local !== null
 }
 
 /** Returns a part of the context, or throws `unavailable` with the option that it comes from. */

@@ -1,6 +1,6 @@
 import type { User } from '../accounts/account.js'
 import { announceRevoke, audit } from '../audit.js'
-import { type AuthContext, hasMails, needed } from '../core/context.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, refreshPrincipal } from '../core/current-user.js'
 import { assertIsUser, isSignedInAs, recentByPassword } from '../core/recent.js'
 import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../email.js'
@@ -23,7 +23,7 @@ import { existingParts, textIn } from '../core/pages/parts.js'
  */
 export const requestNewEmail = form({
   path: '/local/change-email',
-  when: auth => hasMails(auth, 'changeEmail'),
+  when: ({ local }) => local?.accountRoutes.changeEmail === true,
   summary: 'Ask for a link to a new e-mail address of the signed-in user',
   description: 'The answer is the same whether or not another account has the address.',
   user: 'signed-in',
@@ -52,7 +52,7 @@ export const requestNewEmail = form({
  */
 export const confirmNewEmail = form({
   path: '/local/change-email/confirm',
-  when: auth => hasMails(auth, 'changeEmail'),
+  when: ({ local }) => local?.accountRoutes.changeEmail === true,
   summary: 'Confirm a new e-mail address',
   user: 'signed-in-or-not',
   fields: {

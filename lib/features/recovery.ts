@@ -1,6 +1,6 @@
 import { isBlocked } from '../accounts/account.js'
 import { announceRevoke, audit, noteSubject } from '../audit.js'
-import { hasMails, needed } from '../core/context.js'
+import { needed } from '../core/context.js'
 import { assertText } from '../core/recent.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
@@ -19,7 +19,7 @@ import { existingParts } from '../core/pages/parts.js'
  */
 export const forgotPassword = form({
   path: '/local/forgot-password',
-  when: auth => hasMails(auth, 'forgotPassword'),
+  when: ({ local }) => local?.accountRoutes.forgotPassword === true,
   summary: 'Send the link that chooses a new password',
   description: 'The answer is the same for each address, whether or not an account has it.',
   user: 'anyone',
@@ -53,7 +53,7 @@ export const forgotPassword = form({
  */
 export const resetPassword = form({
   path: '/local/reset-password',
-  when: auth => hasMails(auth, 'forgotPassword'),
+  when: ({ local }) => local?.accountRoutes.forgotPassword === true,
   summary: 'Choose a new password by the link in a mail',
   user: 'anyone',
   fields: { token, password: newPassword, existing },

@@ -1,7 +1,5 @@
 import { type Act, answerWithStatus } from '../core/act.js'
-import {
-  type AuthContext, canRegister, hasLocal, hasMailSignIn, hasMails, hasPasskeys, hasPasswords
-} from '../core/context.js'
+import { type AuthContext, hasLocal } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
 import { type Submission, type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
@@ -51,23 +49,26 @@ const sessionSchema = operation({
 
 export const readSession: Act = {
   mount ({ scope, auth }) {
-    const offers = offersOf(auth)
     const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }
     scope.get('/session', options, async request => ({
-      principal: await currentPrincipal(auth, request), authentication: authenticationOf(request), offers
+      principal: await currentPrincipal(auth, request),
+      authentication: authenticationOf(request),
+      offers: offersOf(auth)
     }))
   }
 }
 
-function offersOf (auth: AuthContext): Record<keyof typeof offered, boolean | string[]> {
+function offersOf (
+  { formPaths, remember, providers }: AuthContext
+): Record<keyof typeof offered, boolean | string[]> {
   return {
-    password: hasPasswords(auth),
-    registration: canRegister(auth),
-    passwordReset: hasMails(auth, 'forgotPassword'),
-    mail: hasMailSignIn(auth),
-    passkeys: hasPasskeys(auth),
-    remember: auth.remember !== null,
-    providers: auth.providers.map(({ name }) => name)
+    password: formPaths.has('local/login'),
+    registration: formPaths.has('local/register'),
+    passwordReset: formPaths.has('local/forgot-password'),
+    mail: formPaths.has('local/mail-login'),
+    passkeys: formPaths.has('local/passkeys/login'),
+    remember: remember !== null,
+    providers: providers.map(({ name }) => name)
   }
 }
 

@@ -1,6 +1,4 @@
-import {
-  type AuthContext, canRegister, createsPasskeys, hasMails, needed
-} from '../core/context.js'
+import { type AuthContext, createsPasskeys, hasMails, needed } from '../core/context.js'
 import { currentPrincipal, currentUser, methodsIn } from '../core/current-user.js'
 import {
   type Content, type Html, action, button, checkboxField, codeField, emailField, htmlForm, html, links, nameField,
@@ -88,7 +86,9 @@ function visitorPage (auth: AuthContext, { request, texts, next, typed, failure 
   }
 }
 
-export const registerPage = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
+export const registerPage = page({
+  path: '/pages/register', when: ({ formPaths }) => formPaths.has('local/register')
+}, async (auth, view) => {
   const { request, texts, next, typed } = view
   const { common, titles, register, forgotPassword } = texts
   const { minPasswordLength, registration } = needed(auth.local, 'local')
@@ -121,7 +121,7 @@ export const registerPage = page({ path: '/pages/register', when: canRegister },
 })
 
 export const forgotPasswordPage = page({
-  path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
+  path: '/pages/forgot-password', when: ({ formPaths }) => formPaths.has('local/forgot-password')
 }, async (auth, { request, texts: { common, forgotPassword }, next, typed }) => ({
   title: forgotPassword.title,
   content: [
@@ -138,7 +138,7 @@ export const forgotPasswordPage = page({
 
 /** The page after a form that may send a mail: the same for each address. */
 export const linkSentPage = page({
-  path: '/pages/link-sent', when: auth => hasMails(auth)
+  path: '/pages/link-sent', when: hasMails
 }, async (auth, { request, texts: { common, forgotPassword }, next }) => ({
   title: forgotPassword.sentTitle,
   content: [html`<p>${forgotPassword.sentText}</p>`, links([signInPath(auth, request, next), common.back])]

@@ -111,7 +111,7 @@ t.test('each form and each button of each page leads to an act that is mounted, 
   t.strictSame([...lost], [])
   t.ok(count > 500, `${count} forms`)
 
-  const asked = sources.flatMap(source => Array.from(source.matchAll(/formPaths\.get\(([^)]*)\)/g), ([call]) => call))
+  const asked = sources.flatMap(source => Array.from(source.matchAll(/formPaths\.(?:get|has)\(([^)]*)\)/g), ([call]) => call))
   const paths = asked.flatMap(call => Array.from(call.matchAll(/'([^']+)'/g), ([, path]) => `/auth/${path}`))
   t.ok(paths.length > 20, `${paths.length} paths`)
   t.strictSame(paths.filter(url => !apps.some(({ app }) => app.hasRoute({ method: 'POST', url }))), [], 'no path is misspelt')

@@ -7,7 +7,7 @@ import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { failureOf, messagesOf, sentenceOf } from './failure.js'
 import { type Content, type Html, type SettingsRow, type Texts, type WayOn, links } from './elements.js'
 import type { Page, PageMessages } from './layout.js'
-import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
+import { type Act, type Mounting, type Mountpoint, pathOf, recordFailure, takeNotice } from '../act.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
 import { sentFields } from '../site.js'
 
@@ -141,9 +141,9 @@ export function waysOn (
 
 /** Where forms of a page lead: after a success to `next`, after a failure to the page itself. */
 export function targetsOf (
-  auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
+  mountpoint: Mountpoint, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
 ): Targets {
-  return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
+  return { next: query.next, error_next: withQuery(pathOf(mountpoint, path), query) }
 }
 
 export function redirected (reply: FastifyReply, path: string): null {

@@ -1,6 +1,5 @@
 import { announceRevoke, audit } from '../../audit.js'
 import { checkedName } from '../../claims.js'
-import { hasMails } from '../../core/context.js'
 import { canSignIn, current, refreshPrincipal } from '../../core/current-user.js'
 import { recent, recentByPassword } from '../../core/recent.js'
 import { AuthError } from '../../errors.js'
@@ -12,7 +11,7 @@ import { UNPROVEN, presentPassword } from '../password/forms.js'
 
 export const deleteAccount = form({
   path: '/local/delete-account',
-  when: auth => hasMails(auth, 'deleteAccount'),
+  when: ({ local }) => local?.accountRoutes.deleteAccount === true,
   summary: 'Delete the account of the signed-in user',
   user: 'signed-in',
   fields: { current: presentPassword },

@@ -4,7 +4,7 @@ import { audit, noteSubject } from '../../audit.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
 import { type Act, pathOf } from '../../core/act.js'
 import { type AuthenticatedUser, reauthenticateByPassword } from '../../core/complete-sign-in.js'
-import { type AuthContext, createsPasskeys, hasFactors, hasMails, hasPasswords } from '../../core/context.js'
+import { type AuthContext, createsPasskeys, hasFactors, hasPasswords } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import {
   ACCEPTED, type Submission, type FormAnswer, type HashingSubmission, form, signedInAs
@@ -251,7 +251,7 @@ export const reauthenticate = form({
 
 export const changePassword = form({
   path: '/local/change-password',
-  when: auth => hasMails(auth, 'changePassword'),
+  when: ({ local }) => local?.accountRoutes.changePassword === true,
   summary: 'Change the password of the signed-in user',
   user: 'signed-in',
   fields: { current: presentPassword, password: newPassword },
@@ -274,7 +274,7 @@ export const changePassword = form({
 /** Sets the first password of the signed-in user, who must have confirmed their e-mail. */
 export const setFirstPassword = form({
   path: '/local/set-password',
-  when: auth => hasMails(auth, 'setPassword'),
+  when: ({ local }) => local?.accountRoutes.setPassword === true,
   summary: 'Set the first password of the signed-in user',
   description: 'The last sign-in must be less than ten minutes ago.',
   user: 'signed-in',
