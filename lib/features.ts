@@ -3,6 +3,7 @@ import type { AuthContext, Method } from './core/context.js'
 import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
+import type { Section } from './core/pages/page.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
@@ -19,21 +20,40 @@ import { hasMails, hasPasswords } from './features/local/offers.js'
 /** All of them, in the order of the document of their routes. */
 const FEATURES: readonly Feature[] = [
   { mountDocuments: mountWellKnown },
-  { acts: EXTERNAL_ACTS },
-  { acts: PASSWORD_ACTS, preload: auth => hasPasswords(auth) && hashing.preload() },
+  { sections: async () => (await import('./features/account/page.js')).ACCOUNT_SECTIONS },
+  { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
+  {
+    acts: PASSWORD_ACTS,
+    sections: async () => [(await import('./features/password/page.js')).passwordSection],
+    preload: auth => hasPasswords(auth) && hashing.preload()
+  },
   TOKENS,
-  { when: hasMails, acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS },
+  {
+    when: hasMails,
+    acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS,
+    sections: async () => [(await import('./features/email-page.js')).emailSection]
+  },
   {
     when: hasFactors,
     acts: async () => (await import('./features/factor-acts.js')).FACTOR_ACTS,
+    sections: async () => [
+      (await import('./features/passkeys/page.js')).passkeysSection,
+      (await import('./features/second-factor/factors-page.js')).factorsSection
+    ],
     preload: ({ parts }) => parts.passkeys?.ceremonies.preload(),
     requirement: ({ parts }) => parts.secondFactor?.required ?? null,
     checkSignIn: async (auth, request, findings, proof) => hasFactors(auth)
       ? (await import('./features/second-factor/sign-in.js')).checkSecondFactor(auth, request, findings, proof)
       : proof
   },
-  { when: ({ hasPages }) => hasPages, acts: async () => (await import('./features/page-acts.js')).PAGE_ACTS },
-  { acts: SESSION_ACTS }
+  {
+    when: ({ hasPages }) => hasPages,
+    acts: async () => (await import('./features/page-acts.js')).pageActs(await loadSections())
+  },
+  {
+    acts: SESSION_ACTS,
+    sections: async () => (await import('./features/sessions-page.js')).SESSION_SECTIONS
+  }
 ]
 
 /** The ways to authenticate, in the order in which pages ask for them. */
@@ -56,6 +76,12 @@ export async function actsOf (features: readonly Feature[]): Promise<Act[]> {
   const acts: Act[] = []
   for (const { acts: own = [] } of features) acts.push(...typeof own === 'function' ? await own() : own)
   return acts
+}
+
+/** Loads the parts of the account page, in its order. */
+async function loadSections (): Promise<Section[]> {
+  const sections = await Promise.all(FEATURES.map(({ sections: load }) => load?.() ?? []))
+  return sections.flat().sort((one, other) => one.order - other.order)
 }
 
 /** Returns the members that features add to `app.auth`, whatever the options. */

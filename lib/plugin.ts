@@ -165,6 +165,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     layout: pageLayout,
     passwords: local && passwordQueue(local, pageLayout),
     hasPages: layout !== null,
+    formPaths: new Map(),
     methods: METHODS,
     signInChecks: SIGN_IN_CHECKS,
     requiresFactor: requirementOf(resolved),

@@ -59,7 +59,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
     // A link says what the rules of an account compare, and a used one is noted.
     asks: ['signatures', 'accounts', 'store', ...BASICS]
   },
-  limits: { has: ['core/limits.ts'], asks: ['accounts', 'store', 'session', ...BASICS] },
+  limits: { has: ['core/limits.ts'], asks: ['http', 'accounts', 'store', 'session', ...BASICS] },
   pages: {
     has: [
       'pages.ts', 'core/pages/elements.ts', 'core/pages/failure.ts', 'core/pages/languages/', 'core/pages/layout.ts',
@@ -210,6 +210,12 @@ t.test('no modules import each other in a circle, types included', async t => {
   for (const file of files) visit(file, [])
 
   t.strictSame(circles, [])
+})
+
+t.test('the account page asks a list for its sections, and a deletion alone for the field of the password', async t => {
+  const features = imports.get('features/account/page.ts')?.filter(other => other.startsWith('features/'))
+
+  t.strictSame(features, ['features/password/page.ts'])
 })
 
 t.test('accounts are reached through Accounts alone', async t => {

@@ -34,13 +34,16 @@ export async function mountActs (scope: FastifyInstance, auth: AuthContext, acts
   for (const act of acts) if (act.when?.(auth) ?? true) await act.mount(mounting)
 }
 
+/** Where the routes are. */
+export type Mountpoint = Pick<AuthContext, 'site' | 'prefix'>
+
 /** Returns the path of a route below the prefix, such as `logout`, as browsers see it. */
-export function pathOf ({ site, prefix }: Pick<AuthContext, 'site' | 'prefix'>, route: string): string {
+export function pathOf ({ site, prefix }: Mountpoint, route: string): string {
   return site.routePath(`${prefix}/${route}`)
 }
 
 /** Returns the public URL of a route below the prefix, as it is registered with a provider. */
-export function urlOf ({ site, prefix }: Pick<AuthContext, 'site' | 'prefix'>, route: string): string {
+export function urlOf ({ site, prefix }: Mountpoint, route: string): string {
   return `${site.baseUrl}${prefix}/${route}`
 }
 
@@ -63,7 +66,7 @@ export function keepNextOfMail (auth: AuthContext, request: FastifyRequest, repl
   setOwnCookie(auth, reply, { name: NEXT_COOKIE, value: path, maxAge: NEXT_MAX_AGE_S })
 }
 
-export function forgetNextOfMail (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): void {
+export function forgetNextOfMail (auth: Mountpoint, request: FastifyRequest, reply: FastifyReply): void {
   if (request.cookies[NEXT_COOKIE] !== undefined) reply.clearCookie(NEXT_COOKIE, { path: pathOf(auth, '') })
 }
 
@@ -228,21 +231,23 @@ export function keepNotice (
 
 /** Sets a cookie that the routes of the plugin alone get; `maxAge` in seconds. */
 function setOwnCookie (
-  auth: AuthContext, reply: FastifyReply, { name, value, maxAge }: { name: string, value: string, maxAge: number }
+  auth: Mountpoint, reply: FastifyReply, { name, value, maxAge }: { name: string, value: string, maxAge: number }
 ): void {
   const secure = auth.site.originOf(reply.request).startsWith('https:')
   reply.setCookie(name, value, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge })
 }
 
 /** Returns the sentence that was kept for this page; null for none. It is shown once. */
-export function takeNotice (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): string | null {
+export function takeNotice (
+  auth: Mountpoint & Pick<AuthContext, 'layout'>, request: FastifyRequest, reply: FastifyReply
+): string | null {
   const word = request.cookies[NOTICE_COOKIE]
   if (word === undefined) return null
   reply.clearCookie(NOTICE_COOKIE, { path: pathOf(auth, '') })
   return sentenceOf(auth, request, word)
 }
 
-function sentenceOf (auth: AuthContext, request: FastifyRequest, word: string): string | null {
-  const { common: { saved, sent }, notices } = needed(auth.layout, 'pages').textsFor(request)
+function sentenceOf ({ layout }: Pick<AuthContext, 'layout'>, request: FastifyRequest, word: string): string | null {
+  const { common: { saved, sent }, notices } = needed(layout, 'pages').textsFor(request)
   return new Map(Object.entries({ saved, sent, ...notices })).get(word) ?? null
 }

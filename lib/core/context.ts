@@ -72,6 +72,8 @@ export interface AuthContext {
   readonly signInChecks: readonly SignInCheck[]
   /** Whether the application requires a second factor of a sign-in; null for never. */
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
+  /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
+  readonly formPaths: Map<string, string>
 }
 
 /** A sign-in by a first factor, which the application's rule is asked about. */

@@ -4,6 +4,7 @@ import type { Act } from './act.js'
 import type { AuthContext, SignInCheck } from './context.js'
 import type { ApplicationPages } from './redirect-pages.js'
 import type { Site } from './site.js'
+import type { Section } from './pages/page.js'
 
 /**
  * A capability of the plugin: what it adds to the lists that the kernel asks. It is loaded at each
@@ -14,6 +15,8 @@ export interface Feature {
   readonly when?: (auth: AuthContext) => boolean
   /** What users do, in the order of the document. */
   readonly acts?: readonly Act[] | (() => Promise<readonly Act[]>)
+  /** Loads what the account page shows of it, whatever the other options. */
+  readonly sections?: () => Promise<readonly Section[]>
   /** Mounts what clients look for at the root of the application, whatever the prefix. */
   readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void
   /** What a sign-in passes once its first factor is known. */

@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import { type AuthContext, needed } from './context.js'
 import { type AuthErrorCode, SENT_TWICE } from '../errors.js'
-import { wantsJson } from './site.js'
+import { sentFields, wantsJson } from './site.js'
 import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from './redirects.js'
 import type { Outbox } from './mail-links.js'
 import { type Principal, principalOf } from '../session/record.js'
@@ -13,7 +13,7 @@ import {
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
 import {
-  FORM_OR_JSON, type Operation, done, errorNext, filledIn, next, operation, operationIdOf, redirect
+  FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect
 } from './schema.js'
 import { runOnce, wasSentBefore } from './sent-again.js'
 import type { HashingSubmission, Submission } from './submission.js'
@@ -118,12 +118,13 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 
   const { before, withBody } = checksOf(route, auth)
 
+  auth.formPaths.set(path.slice(1), pathOf(auth, path.slice(1)))
   scope.post(path, {
     schema: schemaOf(route),
     async onRequest (request) { if (!await wasSentBefore(request)) await before(request) },
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {
-      const isOfLink = needsToken || Object(request.body).token !== undefined
+      const isOfLink = needsToken || sentFields(request).token !== undefined
       return (failOnPage !== undefined && isOfLink ? failOnPage : fail)(error, request, reply)
     }
   }, async (request, reply) => {
@@ -150,7 +151,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
   const { redirects } = auth
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const { next, error_next: errorNext }: { next?: unknown, error_next?: unknown } = Object(request.body)
+    const { next, error_next: errorNext } = sentFields(request)
     const page = redirects.forError(request, errorNext)
     const url = page !== null && isOwnPath(page) && !wantsJson(request) ? new URL(page, ANY_ORIGIN) : null
     const ownPage = url === null ? undefined : failurePages.get(url.pathname)
@@ -182,7 +183,7 @@ function answerAgain (
   const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)
   if (status === 204 && linkPage !== undefined) return LINK_USED
   const body = status > 201 ? undefined : principalOf(request)
-  return { status, body, page: redirects.afterSuccess(request, Object(request.body).next ?? next) }
+  return { status, body, page: redirects.afterSuccess(request, sentFields(request).next ?? next) }
 }
 
 async function send (
@@ -191,7 +192,7 @@ async function send (
 ): Promise<FastifyReply> {
   if (wantsJson(request)) return reply.code(status).send(body)
   const { redirects } = auth
-  const { next, done: word }: { next?: unknown, done?: unknown } = Object(request.body)
+  const { next, done: word } = sentFields(request)
   const target = page ?? (isLinkUsed ? redirects.afterLink(request, next) : redirects.afterSuccess(request, next))
   keepNotice(auth, request, reply, { target, word })
   // The page of a code has its own `next`.
@@ -221,7 +222,7 @@ function checksOf (
       for (const count of counts) await count(request)
     },
     async withBody (request) {
-      const isHashed = field !== null && filledIn(Object(request.body)[field]) !== undefined
+      const isHashed = field !== null && Boolean(sentFields(request)[field])
       if (isHashed) await auth.passwords?.refuseWhenBusy(request, true)
       await count?.(request, auth)
     }

@@ -6,6 +6,7 @@ import { TIMEOUT_MS, withTimeout } from '../base/concurrency.js'
 import { BoundedMap } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import { type ChecksOf, hasMethods, mustBe, optional, tableOrBoolean, wholeNumber } from '../option-checks.js'
+import { sentFields } from './site.js'
 import { principalOf } from '../session/record.js'
 import type { AttemptCounter } from '../session/store.js'
 
@@ -301,7 +302,7 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     mail,
     code,
     // A form with the token of a mail.
-    mailOrCode: request => Object(request.body).token === undefined ? mail(request) : code(request),
+    mailOrCode: request => sentFields(request).token === undefined ? mail(request) : code(request),
     // Each is a mail to an address of the user's choice.
     newEmail: limitUser('new-email', options && { max: 5, timeWindow: 60 * 60_000 })
   }

@@ -5,7 +5,7 @@ import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from './context.js'
 import { AuthError, SHOWN_TO_ANOTHER, invalidRequest } from '../errors.js'
-import { type Site, corsWarning, shownTo } from './site.js'
+import { type Site, corsWarning, sentFields, shownTo } from './site.js'
 import { isWithoutSession, warnOfPlainHttp } from '../session/cookies.js'
 import { principalOf } from '../session/record.js'
 import { answerFailure, failureBody } from './act.js'
@@ -72,7 +72,7 @@ export async function setUpScope (
   })
   scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
   scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
-    page: redirects.forError(request, Object(request.body).error_next)
+    page: redirects.forError(request, sentFields(request).error_next)
   }))
   return compilations
 }
@@ -86,12 +86,15 @@ export function checkRequests (scope: FastifyInstance, site: Site): void {
     warnOfPlainHttp(request)
   })
   // A request without a body has no fields, so that the schema names the missing ones.
-  scope.addHook('preValidation', async request => { refuseFormOfAnother(request, request.body ??= {}) })
+  scope.addHook('preValidation', async request => {
+    request.body ??= {}
+    refuseFormOfAnother(request)
+  })
 }
 
 /** Refuses the form of a page that was shown to another user than the present one. */
-function refuseFormOfAnother (request: FastifyRequest, body: object): void {
-  const { shown_to: shown, token, next, error_next: errorNext }: Record<string, unknown> = { ...body }
+function refuseFormOfAnother (request: FastifyRequest): void {
+  const { shown_to: shown, token, next, error_next: errorNext } = sentFields(request)
   const present = principalOf(request)
   if (shown === undefined || present === null || shown === shownTo(present.userId)) return
   // The page is shown anew without what was typed.

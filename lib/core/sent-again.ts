@@ -9,6 +9,7 @@ import { AuthError, SENT_TWICE } from '../errors.js'
 import { moveWaiting, renewSession } from '../session/lifecycle.js'
 import { namedIdsIn, useSession } from '../session/cookies.js'
 import { principalOf, recordIn } from '../session/record.js'
+import { sentFields } from './site.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { SENT_MS, setSeen } from '../session/seen-sessions.js'
 import {
@@ -201,12 +202,12 @@ function idOf (request: FastifyRequest): string | null {
 }
 
 /** The secret of a link, which needs no cookie. */
-function tokenIn ({ body }: FastifyRequest): string | null {
-  const { token }: { token?: unknown } = Object(body)
+function tokenIn (request: FastifyRequest): string | null {
+  const { token } = sentFields(request)
   return typeof token === 'string' ? token : null
 }
 
-function secretsIn ({ body, query }: FastifyRequest): unknown[] {
-  const fields: Record<string, unknown> = { ...Object(query), ...Object(body) }
+function secretsIn (request: FastifyRequest): unknown[] {
+  const fields = { ...Object(request.query), ...sentFields(request) }
   return SECRETS.flatMap(name => fields[name] || [])
 }

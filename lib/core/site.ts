@@ -4,6 +4,22 @@ import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import { ANY_ORIGIN, redirectTarget, sameOriginPath } from './redirects.js'
 
+/** What forms send besides their own fields, as it came: a schema need not have checked it. */
+interface SentFields extends Readonly<Record<string, unknown>> {
+  readonly next?: unknown
+  readonly error_next?: unknown
+  /** The word of what the page after a success says. */
+  readonly done?: unknown
+  readonly token?: unknown
+  /** See {@link shownTo}. */
+  readonly shown_to?: unknown
+}
+
+/** Returns the fields of a form, or the same as JSON; none where no body was read. */
+export function sentFields ({ body }: Pick<FastifyRequest, 'body'>): SentFields {
+  return Object(body)
+}
+
 /** Whether a client prefers JSON: by Accept (RFC 9110 section 12.5.1), else by a JSON body. */
 export function wantsJson (request: FastifyRequest): boolean {
   const prefersJson = new Negotiator(request).mediaType(['text/html', 'application/json']) === 'application/json'

@@ -19,7 +19,6 @@ import { accepted, checkbox, done, isChecked, token } from '../core/schema.js'
 import { existingParts, textIn } from '../core/pages/parts.js'
 import type { Submission } from '../core/submission.js'
 import { recordIn } from '../session/record.js'
-import { hasMails } from './local/offers.js'
 
 export const existing = {
   type: 'string',
@@ -77,7 +76,7 @@ export function auditFirstProof (
  */
 export const requestNewEmail = form({
   path: '/local/change-email',
-  when: auth => hasMails(auth, 'changeEmail'),
+  when: ({ local }) => local?.accountRoutes.changeEmail === true,
   summary: 'Ask for a link to a new e-mail address of the signed-in user',
   description: 'The answer is the same whether or not another account has the address.',
   user: 'signed-in',
@@ -106,7 +105,7 @@ export const requestNewEmail = form({
  */
 export const confirmNewEmail = form({
   path: '/local/change-email/confirm',
-  when: auth => hasMails(auth, 'changeEmail'),
+  when: ({ local }) => local?.accountRoutes.changeEmail === true,
   summary: 'Confirm a new e-mail address',
   user: 'signed-in-or-not',
   fields: {

@@ -1,4 +1,3 @@
-import { pathOf } from '../core/act.js'
 import type { Method } from '../core/context.js'
 import { hasMailSignIn } from './local/offers.js'
 
@@ -9,6 +8,6 @@ export const byMail: Method = {
   isOf: (_auth, { user: { email, emailDisputed } }) => email !== null && !emailDisputed,
   async ask (auth, { texts }, { hidden, email }) {
     const { action } = await import('../core/pages/elements.js')
-    return { content: action(pathOf(auth, 'local/mail-login'), { ...hidden, email }, texts.mail.ask), isButton: true }
+    return { content: action(auth.formPaths.get('local/mail-login'), { ...hidden, email }, texts.mail.ask), isButton: true }
   }
 }

@@ -289,7 +289,7 @@ export const mailLoginPage = page({ path: '/local/mail-login', when: hasMailSign
   const existingIn = async (pending: PendingMailSignIn | null) =>
     existingParts(auth, texts, pending && await unprovenIn(auth, request, await ownerOfMailbox(auth, pending)))
   const title = titles['sign-in']
-  const path = pathOf(auth, 'local/mail-login/confirm')
+  const path = auth.formPaths.get('local/mail-login/confirm')
   if (token !== null) {
     const found = await signInOfLink(auth, request, token)
     if (found === null) return { title, content: await ofUnusableLink(auth, view, token) }
@@ -330,7 +330,7 @@ export const mailLoginPage = page({ path: '/local/mail-login', when: hasMailSign
         submit: confirm.submit,
         choice
       }),
-      action(pathOf(auth, 'local/mail-login'), again, mail.again),
+      action(auth.formPaths.get('local/mail-login'), again, mail.again),
       links([redirects.loginWith(request, hidden.next), mail.otherAddress])
     ]
   }

@@ -11,7 +11,6 @@ import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
 import { accepted, token } from '../core/schema.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
 import { existingParts } from '../core/pages/parts.js'
-import { hasMails } from './local/offers.js'
 import { assertText } from './password/hashing.js'
 
 /**
@@ -20,7 +19,7 @@ import { assertText } from './password/hashing.js'
  */
 export const forgotPassword = form({
   path: '/local/forgot-password',
-  when: auth => hasMails(auth, 'forgotPassword'),
+  when: ({ local }) => local?.accountRoutes.forgotPassword === true,
   summary: 'Send the link that chooses a new password',
   description: 'The answer is the same for each address, whether or not an account has it.',
   user: 'anyone',
@@ -54,7 +53,7 @@ export const forgotPassword = form({
  */
 export const resetPassword = form({
   path: '/local/reset-password',
-  when: auth => hasMails(auth, 'forgotPassword'),
+  when: ({ local }) => local?.accountRoutes.forgotPassword === true,
   summary: 'Choose a new password by the link in a mail',
   user: 'anyone',
   fields: { token, password: newPassword, existing },

@@ -9,7 +9,6 @@ import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../co
 import type { Submission } from '../core/submission.js'
 import { AuthError } from '../errors.js'
 import { authenticationOf, recordIn } from '../session/record.js'
-import { canRegister, hasMails, hasMailSignIn, hasPasswords } from './local/offers.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -51,23 +50,26 @@ const sessionSchema = operation({
 
 export const readSession: Act = {
   mount ({ scope, auth }) {
-    const offers = offersOf(auth)
     const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }
     scope.get('/session', options, async request => ({
-      principal: await currentPrincipal(auth, request), authentication: authenticationOf(request), offers
+      principal: await currentPrincipal(auth, request),
+      authentication: authenticationOf(request),
+      offers: offersOf(auth)
     }))
   }
 }
 
-function offersOf (auth: AuthContext): Record<keyof typeof offered, boolean | string[]> {
+function offersOf (
+  { formPaths, remember, providers }: AuthContext
+): Record<keyof typeof offered, boolean | string[]> {
   return {
-    password: hasPasswords(auth),
-    registration: canRegister(auth),
-    passwordReset: hasMails(auth, 'forgotPassword'),
-    mail: hasMailSignIn(auth),
-    passkeys: auth.parts.passkeys !== null,
-    remember: auth.remember !== null,
-    providers: auth.providers.map(({ name }) => name)
+    password: formPaths.has('local/login'),
+    registration: formPaths.has('local/register'),
+    passwordReset: formPaths.has('local/forgot-password'),
+    mail: formPaths.has('local/mail-login'),
+    passkeys: formPaths.has('local/passkeys/login'),
+    remember: remember !== null,
+    providers: providers.map(({ name }) => name)
   }
 }
 

@@ -1,4 +1,3 @@
-import { pathOf } from '../core/act.js'
 import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, currentUser } from '../core/current-user.js'
 import { askBy, namesOfMethods } from '../core/methods.js'
@@ -11,7 +10,7 @@ import { page, redirected, targetsOf } from '../core/pages/page.js'
 import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from '../core/pages/parts.js'
 import { isChecked } from '../core/schema.js'
 import { leaveForm } from './second-factor/authenticator.js'
-import { canRegister, hasMails, hasMailSignIn, hasPasswords } from './local/offers.js'
+import { hasMails } from './local/offers.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {
@@ -24,7 +23,7 @@ export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) =>
       html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
       button(auth.redirects.afterSuccess(request, next), common.continue, 'primary'),
       action(
-        pathOf(auth, 'logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
+        auth.formPaths.get('logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
         { look: 'quiet' })
     ]
   }
@@ -33,13 +32,14 @@ export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) =>
 async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
   const { request, texts, next, typed } = view
   const { common, signIn, mail } = texts
+  const { formPaths } = auth
+  const [byPassword, byMail] = [formPaths.get('local/login'), formPaths.get('local/mail-login')]
   const hidden = targetsOf(auth, 'pages/sign-in', { next })
   const providers = auth.providers.map(({ name }) => name)
-  const [byPassword, byMail] = [hasPasswords(auth), hasMailSignIn(auth)]
   const remember = auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
   // The button for a mail is behind an "or".
   const isBelowMail = byPassword && byMail
-  const toMail = { action: pathOf(auth, 'local/mail-login'), submit: mail.ask, or: signIn.or }
+  const toMail = { action: byMail, submit: mail.ask, or: signIn.or }
   const offers = await Promise.all(auth.offered.flatMap(({ offer }) => offer?.(auth, view, hidden) ?? []))
   const [autofill] = offers.map(({ autofill }) => `username ${autofill}` as const)
   const emailTyped = emailField(common.email, textIn(typed.email), autofill ?? 'username')
@@ -59,10 +59,8 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
           ? html`<div class="once">${linksWith({})}</div><div class="remembered">${linksWith({ remember: 'on' })}</div>`
           : linksWith({}),
         [
-          byPassword && htmlForm({
-            action: pathOf(auth, 'local/login'), hidden, fields, submit: signIn.title, other: byMail && toMail
-          }),
-          !byPassword && byMail && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
+          htmlForm({ action: byPassword, hidden, fields, submit: signIn.title, other: toMail }),
+          !byPassword && htmlForm({ ...toMail, hidden, fields: [emailTyped, remember] }),
           (byPassword || byMail) && offers.map(({ beside }) => beside),
           isBelowMail && others
         ],
@@ -78,7 +76,9 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
   }
 }
 
-export const registerPage = page({ path: '/pages/register', when: canRegister }, async (auth, view) => {
+export const registerPage = page({
+  path: '/pages/register', when: ({ formPaths }) => formPaths.has('local/register')
+}, async (auth, view) => {
   const { request, texts, next, typed } = view
   const { common, titles, register, forgotPassword } = texts
   const { minPasswordLength, registration } = needed(auth.local, 'local')
@@ -90,7 +90,7 @@ export const registerPage = page({ path: '/pages/register', when: canRegister },
     content: [
       isFirst && html`<p>${register.firstText}</p>`,
       htmlForm({
-        action: pathOf(auth, 'local/register'),
+        action: auth.formPaths.get('local/register'),
         hidden: {
           ...targetsOf(auth, 'pages/register', { next }),
           // A page after the registration that says the same for each address.
@@ -111,13 +111,13 @@ export const registerPage = page({ path: '/pages/register', when: canRegister },
 })
 
 export const forgotPasswordPage = page({
-  path: '/pages/forgot-password', when: auth => hasMails(auth, 'forgotPassword')
+  path: '/pages/forgot-password', when: ({ formPaths }) => formPaths.has('local/forgot-password')
 }, async (auth, { request, texts: { common, forgotPassword }, next, typed }) => ({
   title: forgotPassword.title,
   content: [
     html`<p>${forgotPassword.text}</p>`,
     htmlForm({
-      action: pathOf(auth, 'local/forgot-password'),
+      action: auth.formPaths.get('local/forgot-password'),
       hidden: { ...targetsOf(auth, 'pages/forgot-password', { next }), next: pathOfPage(auth, 'link-sent', next) },
       fields: emailField(common.email, textIn(typed.email)),
       submit: forgotPassword.submit
@@ -128,7 +128,7 @@ export const forgotPasswordPage = page({
 
 /** The page after a form that may send a mail: the same for each address. */
 export const linkSentPage = page({
-  path: '/pages/link-sent', when: auth => hasMails(auth)
+  path: '/pages/link-sent', when: hasMails
 }, async (auth, { request, texts: { common, forgotPassword }, next }) => ({
   title: forgotPassword.sentTitle,
   content: [html`<p>${forgotPassword.sentText}</p>`, links([signInPath(auth, request, next), common.back])]

@@ -72,8 +72,11 @@ type ButtonLook = 'primary' | 'quiet' | 'danger'
 
 /** A form of a page. It works without scripts. */
 export interface PageForm {
-  /** The path that the form is sent to: without a token, because paths are logged. */
-  action: string
+  /**
+   * From `formPaths` of the context, without a token, because paths are logged. Undefined for an
+   * act that is not mounted: then there is no form.
+   */
+  action: string | undefined
   /** Fields that are sent and not shown, such as a token; those that are null are left out. */
   hidden: Readonly<Record<string, string | null>>
   fields: Content
@@ -88,7 +91,7 @@ export interface PageForm {
   /** The value that the button gives a field, and a second button that gives it another one. */
   choice?: { name: string, value: string, other: string, otherSubmit: string } | undefined
   /** A second button after a word: where it sends the form, without checking the fields. */
-  other?: { readonly action: string, readonly submit: string, readonly or: string } | false
+  other?: { readonly action: string | undefined, readonly submit: string, readonly or: string } | false
 }
 
 export interface PageField {
@@ -113,15 +116,15 @@ export const SHOWN_TO = new Html('<!--shown_to-->')
 
 export function htmlForm (
   { action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm
-): Html {
-  return html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
+): Content {
+  return action && html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
 <button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}${
   choice && html` name="${choice.name}" value="${choice.value}"`}>${picture(icon)}${submit}</button>
 ${choice && html`<button class="danger" name="${choice.name}" value="${choice.other}">${choice.otherSubmit}</button>
-`}${other && html`${separator(other.or)}
+`}${other && other.action && html`${separator(other.or)}
 <button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `
@@ -129,8 +132,9 @@ ${choice && html`<button class="danger" name="${choice.name}" value="${choice.ot
 
 /** Makes a form of one button; `label` is what it does, where the words alone do not say it. */
 export function action (
-  path: string, hidden: PageForm['hidden'], submit: string, more: Pick<PageForm, 'label' | 'look' | 'icon'> = {}
-): Html {
+  path: PageForm['action'], hidden: PageForm['hidden'], submit: string,
+  more: Pick<PageForm, 'label' | 'look' | 'icon'> = {}
+): Content {
   return htmlForm({ action: path, hidden, fields: [], submit, ...more })
 }
 

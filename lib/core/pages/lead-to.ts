@@ -8,8 +8,10 @@ import { type Content, type Texts, button, filled, html } from './elements.js'
 import { PageLayout } from './layout.js'
 import { providerLabel } from './parts.js'
 
+type Look = Pick<AuthContext, 'layout' | 'site'>
+
 /** Returns how pages look: plain without an option that needs them at the start. */
-export function layoutOf ({ layout, site }: Pick<AuthContext, 'layout' | 'site'>): PageLayout {
+export function layoutOf ({ layout, site }: Look): PageLayout {
   return layout ?? new PageLayout().of(site)
 }
 
@@ -20,7 +22,7 @@ export function layoutOf ({ layout, site }: Pick<AuthContext, 'layout' | 'site'>
  * length.
  */
 export function leadTo (
-  auth: AuthContext, reply: FastifyReply, url: string, wordsIn: (texts: Texts) => { title: string, text?: Content }
+  auth: Look, reply: FastifyReply, url: string, wordsIn: (texts: Texts) => { title: string, text?: Content }
 ): FastifyReply {
   const layout = layoutOf(auth)
   const texts = layout.textsFor(reply.request)
@@ -29,7 +31,9 @@ export function leadTo (
   return layout.send(reply, { title, refresh: url, content })
 }
 
-export function leadToProvider (auth: AuthContext, reply: FastifyReply, provider: string, url: string): FastifyReply {
+export function leadToProvider (
+  auth: Look & Pick<AuthContext, 'providers'>, reply: FastifyReply, provider: string, url: string
+): FastifyReply {
   return leadTo(auth, reply, url, ({ signIn }) => ({
     title: filled(signIn.withProvider, { provider: providerLabel(auth, provider) })
   }))

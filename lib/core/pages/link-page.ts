@@ -1,15 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { AuthError } from '../../errors.js'
-import { isRead, wantsJson } from '../site.js'
+import { isRead, sentFields, wantsJson } from '../site.js'
 import type { ApplicationPages } from '../redirect-pages.js'
 import { withParameter } from '../redirects.js'
 import type { LinkMailKind, MailPages } from '../mail.js'
-import { LINK_PATHS, type MailToken, type MailboxOwner, hasMailbox, userOfLink } from '../mail-links.js'
+import { LINK_PATHS, type MailboxOwner, type MailToken, hasMailbox, userOfLink } from '../mail-links.js'
 import { messagesOf } from './failure.js'
-import { type Content, type Html, type PageForm, htmlForm, html } from './elements.js'
+import { type Content, type PageForm, html, htmlForm } from './elements.js'
 import type { Page, View } from './layout.js'
-import { answerFailure, nextOfMail, pathOf, recordFailure } from '../act.js'
+import { answerFailure, nextOfMail, recordFailure } from '../act.js'
 import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from '../schema.js'
 
@@ -30,7 +30,7 @@ export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   /** Makes a form that sends the token. */
   readonly form: (
     submit: string, fields: Content, more?: Pick<PageForm, 'look' | 'choice'> & { hidden?: { not_me: string } }
-  ) => Html
+  ) => Content
 }
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
@@ -68,7 +68,6 @@ export function mountLinkPage (
 ) {
   const layout = needed(auth.layout, 'sendMail')
   const customPage = auth.mailPages?.[option] ?? null
-  const action = pathOf(auth, LINK_PATHS[kind])
   // A signed-in user sees on the page of their account what has changed.
   const [ask, done] = STEPS[kind]
   const after = (request: FastifyRequest, word = done): Record<string, string | null> => {
@@ -84,10 +83,14 @@ export function mountLinkPage (
   const pageOf = async (request: FastifyRequest, token: string): Promise<Page> => open(auth, {
     request,
     token,
-    typed: Object(request.body),
+    typed: sentFields(request),
     texts: layout.textsFor(request),
     form: (submit, fields, { hidden, ...more } = {}) => htmlForm({
-      action, hidden: { ...after(request, hidden && 'email_released'), token, ...hidden }, fields, submit, ...more
+      action: auth.formPaths.get(LINK_PATHS[kind]),
+      hidden: { ...after(request, hidden && 'email_released'), token, ...hidden },
+      fields,
+      submit,
+      ...more
     })
   })
 
@@ -97,7 +100,7 @@ export function mountLinkPage (
    */
   async function fail (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { redirects } = auth
-    const { error_next: errorNext }: { error_next?: unknown } = Object(request.body)
+    const { error_next: errorNext } = sentFields(request)
     // A form may give a password, as a sign-in does.
     const signInAt = isRead(request) ? undefined : 'local'
     if (customPage !== null || wantsJson(request) || redirects.asked(request, errorNext) !== null) {
@@ -106,7 +109,7 @@ export function mountLinkPage (
 
     const refusal = recordFailure(request, reply, error, signInAt)
     const texts = layout.textsFor(request)
-    const { token }: { token?: unknown } = Object(isRead(request) ? request.query : request.body)
+    const { token } = sentFields(isRead(request) ? { body: request.query } : request)
     const page = typeof token === 'string' ? await pageOf(request, token).catch(() => null) : null
     const ways = waysOn(auth, request, texts, [redirects.application[ask], texts.links.askAgain])
     const shown = page ?? { title: texts.titles[kind], content: [html`<p>${texts.links.over}</p>`, ways] }

@@ -2,10 +2,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { failureOf, messagesOf, sentenceOf } from './failure.js'
-import { type Html, type Texts, type WayOn, links } from './elements.js'
+import { type Content, type Html, type SettingsRow, type Texts, type WayOn, links } from './elements.js'
 import type { Page, PageMessages, View } from './layout.js'
-import { type Act, type Mounting, pathOf, recordFailure, takeNotice } from '../act.js'
+import { type Act, type Mounting, type Mountpoint, pathOf, recordFailure, takeNotice } from '../act.js'
+import type { User } from '../../accounts/account.js'
+import type { CurrentUser } from '../current-user.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
+import { sentFields } from '../site.js'
 
 /** What each form of a page sends besides its fields. */
 export interface Targets {
@@ -15,6 +18,27 @@ export interface Targets {
   readonly error_next: string
   /** Others, such as `done`: the word of what the page after a success says. */
   readonly [field: string]: string | null
+}
+
+/** What the account page is made of. */
+export interface AccountView extends View, CurrentUser {
+  readonly auth: AuthContext
+  /** Makes the row of a section, which is open if its form has failed. */
+  readonly rowOf: (shown: Omit<SettingsRow, 'change'> & { change?: string }) => Html
+  /** Where its forms lead; `open`: to the row, open again. */
+  readonly targets: (after?: { done?: 'sent', open?: true }) => Targets
+  /** Where the forms go that sign the user out. */
+  readonly left: Targets
+}
+
+/** What the account page shows of a feature. */
+export interface Section {
+  readonly name: string
+  /** Its place on the page, among those of the others. */
+  readonly order: number
+  readonly show: (view: AccountView) => Content | Promise<Content>
+  /** The path of the script that it needs for this user. */
+  readonly script?: (auth: AuthContext, user: User) => string | null
 }
 
 /** Makes a page; null once the request was answered otherwise. */
@@ -72,7 +96,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
   })
 
   failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
-    const typed = Object(request.body)
+    const typed = sentFields(request)
     return show({ request, reply, typed, failure }, query, texts => {
       reply.code(failure.statusCode)
       const isAskedAgain = failure.code === 'invalid_state' && typed.response !== undefined && typed.again === undefined
@@ -98,9 +122,9 @@ export function waysOn (
 
 /** Where forms of a page lead: after a success to `next`, after a failure to the page itself. */
 export function targetsOf (
-  auth: AuthContext, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
+  mountpoint: Mountpoint, path: string, query: { readonly next: string | null, readonly [name: string]: string | null }
 ): Targets {
-  return { next: query.next, error_next: withQuery(pathOf(auth, path), query) }
+  return { next: query.next, error_next: withQuery(pathOf(mountpoint, path), query) }
 }
 
 export function redirected (reply: FastifyReply, path: string): null {

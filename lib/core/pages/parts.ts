@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { UnprovenMethods } from '../../accounts/sign-in.js'
 import type { Principal } from '../../session/record.js'
-import { pathOf } from '../act.js'
+import { type Mountpoint, pathOf } from '../act.js'
 import type { AuthContext } from '../context.js'
 import { withQuery } from '../redirects.js'
 import { type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html } from './elements.js'
@@ -19,7 +19,7 @@ export function providerLabel ({ providers }: Pick<AuthContext, 'providers'>, na
 
 /** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (
-  auth: AuthContext, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
+  auth: Mountpoint, name: 'sign-in' | 'register' | 'forgot-password' | 'link-sent' | 'account' | 'factors',
   next: string | null = null
 ): string {
   return withQuery(pathOf(auth, `pages/${name}`), { next })
@@ -32,15 +32,13 @@ export function signInPath (auth: AuthContext, request: FastifyRequest, next: st
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
 export function signInLinks (
-  auth: AuthContext, text: string, names: readonly string[], query: Readonly<Record<string, string | null>>
+  auth: Mountpoint & Pick<AuthContext, 'providers'>, text: string, names: readonly string[],
+  query: Readonly<Record<string, string | null>>
 ): Html[] {
-  return names.map(name =>
-    button(
-      withQuery(pathOf(auth, `${name}/login`), query),
-      filled(text, { provider: providerLabel(auth, name) }),
-      'quiet',
-      iconOf(auth, name)
-    ))
+  return names.map(name => {
+    const label = filled(text, { provider: providerLabel(auth, name) })
+    return button(withQuery(pathOf(auth, `${name}/login`), query), label, 'quiet', iconOf(auth, name))
+  })
 }
 
 /**
@@ -49,10 +47,10 @@ export function signInLinks (
  */
 export function providerButtons (
   auth: AuthContext, text: string, names: readonly string[], hidden: Readonly<Record<string, string | null>>
-): Html[] {
+): Content {
   return names.map(name =>
     action(
-      pathOf(auth, `${name}/login`),
+      auth.formPaths.get(`${name}/login`),
       hidden,
       filled(text, { provider: providerLabel(auth, name) }),
       { look: 'quiet', icon: iconOf(auth, name) }
@@ -63,7 +61,7 @@ export function hasIcons ({ providers }: AuthContext): boolean {
   return providers.some(({ icon }) => icon !== undefined)
 }
 
-function iconOf ({ providers }: AuthContext, name: string): string | undefined {
+function iconOf ({ providers }: Pick<AuthContext, 'providers'>, name: string): string | undefined {
   return providers.find(provider => provider.name === name)?.icon
 }
 
@@ -76,7 +74,7 @@ export function nameOf ({ userId, claims: { name, email } }: Principal): string 
  * nothing where there is nothing. No text is one that the account's maker chose.
  */
 export function existingParts (
-  auth: AuthContext, { language, common, factors, links }: Texts, unproven: UnprovenMethods | null
+  auth: Pick<AuthContext, 'providers'>, { language, common, factors, links }: Texts, unproven: UnprovenMethods | null
 ): Pick<PageForm, 'choice'> & { list: Content } {
   if (!unproven?.keep) return { list: null }
   const { app: totp, recoveryTitle: recovery, passkey } = factors

@@ -9,11 +9,10 @@ import { endOtherSessions, signOut } from '../../core/sign-out.js'
 import { form } from '../../core/form.js'
 import { UNPROVEN, presentPassword, recentByPassword } from '../password/forms.js'
 import { canSignIn } from '../../core/methods.js'
-import { hasMails } from '../local/offers.js'
 
 export const deleteAccount = form({
   path: '/local/delete-account',
-  when: auth => hasMails(auth, 'deleteAccount'),
+  when: ({ local }) => local?.accountRoutes.deleteAccount === true,
   summary: 'Delete the account of the signed-in user',
   user: 'signed-in',
   fields: { current: presentPassword },

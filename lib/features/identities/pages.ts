@@ -1,12 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { pathOf, recordFailure } from '../../core/act.js'
+import { recordFailure } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import type { CurrentUser } from '../../core/current-user.js'
-import { action, button, filled, html, links, sentence } from '../../core/pages/elements.js'
+import { type Html, action, button, filled, html, links, sentence, verbatim } from '../../core/pages/elements.js'
 import { failureOf, sentenceOf } from '../../core/pages/failure.js'
 import { layoutOf } from '../../core/pages/lead-to.js'
-import { hasIcons, nameOf, providerLabel, signInLinks } from '../../core/pages/parts.js'
+import type { AccountView, Section } from '../../core/pages/page.js'
+import { hasIcons, nameOf, providerButtons, providerLabel, signInLinks } from '../../core/pages/parts.js'
 import type { Principal } from '../../session/record.js'
+import { canSignIn } from '../../core/methods.js'
 
 /**
  * Shows what to do behind a callback that signs nobody in: a signed-in user sees who they are, and
@@ -28,7 +30,7 @@ export async function showSpent (
     : [
         html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
         button(next ?? home, common.continue, 'primary'),
-        action(pathOf(auth, 'logout'), left, confirm.signOut, { look: 'quiet' })
+        action(auth.formPaths.get('logout'), left, confirm.signOut, { look: 'quiet' })
       ]
   const failure = principal === null ? failureOf(texts, refusal) : null
   const page = { title: signIn.title, hasIcons: hasIcons(auth), content }
@@ -64,8 +66,34 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
     title,
     content: [
       html`<p>${sentence(text, values)}</p>`,
-      action(pathOf(auth, `${name}/login`), hidden, title),
+      action(auth.formPaths.get(`${name}/login`), hidden, title),
       links([startedOn ?? auth.site.publicPath('/'), common.back])
     ]
   }, { failure })
+}
+
+export const methodsSection: Section = { name: 'methods', order: 60, show: methodsRow }
+
+/** Lists how the user signs in, with what they can add and remove. */
+function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, targets }: AccountView): Html {
+  const names = links.map(({ provider }) => provider)
+  const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
+  // Whom the application has created is known by an address.
+  const own = new Map([['local', common.password], ['application', common.email]])
+  const labelOf = (name: string): string => own.get(name) ?? providerLabel(auth, name)
+  const [unlink, hidden] = [auth.formPaths.get('pages/unlink'), targets({ open: true })]
+  const isNeeded = (name: string): boolean => links.length < 2 ||
+    !canSignIn(auth, user, links.filter(({ provider }) => provider !== name))
+  const isOnly = names.every(isNeeded)
+  const items = links.map(({ provider, claims: { email } }) => {
+    const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
+    return html`<li><span>${labelOf(provider)} <small>${verbatim(email ?? null)}</small></span>${
+      !isNeeded(provider) && action(unlink, { ...hidden, provider }, account.remove, more)}</li>`
+  })
+  return rowOf({
+    title: account.methodsTitle,
+    state: html`${names.map(labelOf).join(', ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
+    content: (!isOnly || others.length > 0) &&
+      [html`<ul>${items}</ul>`, providerButtons(auth, account.add, others, { ...hidden, done: null, link: 'true' })]
+  })
 }

@@ -1,4 +1,3 @@
-import { pathOf } from '../../core/act.js'
 import { type Method, needed } from '../../core/context.js'
 
 export const byPasskey: Method = {
@@ -10,7 +9,7 @@ export const byPasskey: Method = {
   async ask (auth, { texts }, { action, hidden, field }) {
     const { passkeyForm } = await import('./form.js')
     const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
-    const form = { ceremony: 'factor', options, action: pathOf(auth, action), hidden, fields: field } as const
+    const form = { ceremony: 'factor', options, action: auth.formPaths.get(action), hidden, fields: field } as const
     return { content: passkeyForm(texts, form), isButton: true, script }
   },
   async offer (auth, { texts, failure }, hidden) {
@@ -18,7 +17,7 @@ export const byPasskey: Method = {
     const { UnknownPasskey } = await import('./ceremonies.js')
     const { optionsPath: options, scriptPath: script, ...passkeys } = needed(auth.parts.passkeys, 'passkeys')
     const formOf = (ceremony: 'login' | 'autofill') =>
-      passkeyForm(texts, { ceremony, options, action: pathOf(auth, 'local/passkeys/login'), hidden })
+      passkeyForm(texts, { ceremony, options, action: auth.formPaths.get('local/passkeys/login'), hidden })
     const { rpId } = passkeys.ceremonies.relyingParty
     return {
       way: formOf('login'),

@@ -1,8 +1,7 @@
 import { needed } from '../../core/context.js'
-import { action, button, section, html } from '../../core/pages/elements.js'
-import { passkeyForm, passkeySignal, passkeyHints } from './form.js'
-import { pathOf } from '../../core/act.js'
-import { page, targetsOf } from '../../core/pages/page.js'
+import { action, button, html, section } from '../../core/pages/elements.js'
+import { passkeyForm, passkeyHints, passkeySignal } from './form.js'
+import { type Section, page, targetsOf } from '../../core/pages/page.js'
 import { textIn } from '../../core/pages/parts.js'
 import { mailCodeField } from '../second-factor/authenticator.js'
 import { isCodeMailed } from '../second-factor/enrolment.js'
@@ -19,7 +18,7 @@ export const createPasskeyPage = page({
   const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
   const after = auth.redirects.afterSuccess(request, next)
   const hidden = { ...targetsOf(auth, 'pages/create-passkey', { next }), next: after }
-  const create = { ceremony: 'create', options, action: pathOf(auth, 'local/passkeys/register'), hidden } as const
+  const create = { ceremony: 'create', options, action: auth.formPaths.get('local/passkeys/register'), hidden } as const
   return {
     title: texts.factors.addPasskey,
     script,
@@ -36,19 +35,20 @@ export const PASSKEY_PAGES: FactorPages = {
       const begin = { ...targets, next: targets.error_next, for: 'register' }
       return { script, content: [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)] }
     }
-    const register = pathOf(auth, 'local/passkeys/register')
+    const register = auth.formPaths.get('local/passkeys/register')
     const fields = asksMailCode && mailCodeField(texts)
     const form = { ceremony: 'register', options, action: register, hidden: targets, fields } as const
     return { script, content: passkeyForm(texts, form) }
   },
+  label: ({ factors }) => factors.passkey,
   item ({ texts }, { id, name }) {
     const kind = texts.factors.passkey
     return { name: name ?? id, kind, remove: 'local/passkeys/remove', rename: 'local/passkeys/rename' }
   },
-  section ({ auth, texts, typed, own, saved, look, user }, { isOffered }) {
-    if (!isOffered) return null
+  section ({ auth, texts, typed, own, saved, look, user }) {
+    if (auth.parts.passkeys === null) return null
     const { factors } = texts
-    const { ceremonies, optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
+    const { ceremonies, optionsPath: options, scriptPath: script } = auth.parts.passkeys
     const { rpId, userId, ...names } = ceremonies.userDetails(user)
     const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === byPasskey.name ? id : [])
     return {
@@ -58,11 +58,22 @@ ${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentia
 passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
   ceremony: 'register',
   options,
-  action: pathOf(auth, 'local/passkeys/register'),
+  action: auth.formPaths.get('local/passkeys/register'),
   hidden: saved,
   look,
   fields: factorNameField(texts, typed.response === undefined ? null : textIn(typed.name), true)
 })}`)
     }
   }
+}
+
+/** What the account page tells password managers of the user's passkeys. */
+export const passkeysSection: Section = {
+  name: 'passkeys',
+  order: 10,
+  show ({ auth, user }) {
+    const passkeys = byPasskey.isOf(auth, { user, links: [] }) ? auth.parts.passkeys : null
+    return passkeys && passkeySignal('current-user-details', { ...passkeys.ceremonies.userDetails(user) })
+  },
+  script: (auth, user) => byPasskey.isOf(auth, { user, links: [] }) ? auth.parts.passkeys?.scriptPath ?? null : null
 }

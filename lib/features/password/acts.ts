@@ -23,7 +23,7 @@ import type { Findings } from '../../core/findings.js'
 import type { HashingSubmission, Passwords, Submission } from '../../core/submission.js'
 import { verifyOwn } from './method.js'
 import { hasFactors } from '../../core/methods.js'
-import { hasMails, hasPasswords } from '../local/offers.js'
+import { hasPasswords } from '../local/offers.js'
 import { assertText } from './hashing.js'
 
 /** The form that creates a user at once. */
@@ -266,7 +266,7 @@ const change = {
 export const changePassword = form({
   ...change,
   path: '/local/change-password',
-  when: auth => hasMails(auth, 'changePassword'),
+  when: ({ local }) => local?.accountRoutes.changePassword === true,
   summary: 'Change the password of the signed-in user',
   fields: { current: presentPassword, password: newPassword },
   refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS]
@@ -285,7 +285,7 @@ export const changePassword = form({
 export const setFirstPassword = form({
   ...change,
   path: '/local/set-password',
-  when: auth => hasMails(auth, 'setPassword'),
+  when: ({ local }) => local?.accountRoutes.setPassword === true,
   summary: 'Set the first password of the signed-in user',
   description: 'The last sign-in must be less than ten minutes ago.',
   fields: { password: newPassword },

@@ -1,4 +1,3 @@
-import { pathOf } from '../../core/act.js'
 import type { AuthContext, Method, Owner, ProofFields, ProofSubmission, Proven } from '../../core/context.js'
 import { filledIn } from '../../core/schema.js'
 import { hasPasswords } from '../local/offers.js'
@@ -13,7 +12,7 @@ export const byPassword: Method = {
   async ask (auth, { texts: { common, confirm } }, { action, hidden, email }) {
     const { htmlForm, passwordField, usernameField } = await import('../../core/pages/elements.js')
     const fields = [usernameField(common.email, email), passwordField(common.password)]
-    return { content: htmlForm({ action: pathOf(auth, action), hidden, fields, submit: confirm.submit }) }
+    return { content: htmlForm({ action: auth.formPaths.get(action), hidden, fields, submit: confirm.submit }) }
   },
   verify (auth, submission, owner) {
     const password = filledIn(submission.fields.password)

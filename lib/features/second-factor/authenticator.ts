@@ -255,7 +255,7 @@ export const totpPage = page({ path: '/local/totp', when: byApp.isOffered }, asy
     html`<p><a href="${uri}">${factors.openApp}</a></p>
 <p>${factors.key}<br><code dir="ltr" translate="no">${key}</code></p>`,
     htmlForm({
-      action: pathOf(auth, 'local/totp/confirm'),
+      action: auth.formPaths.get('local/totp/confirm'),
       hidden: { ...setUp.targets, done: 'saved' },
       fields: [codeField('code', factors.appCode, 'numeric'), setUp.asksMailCode && mailCodeField(texts)],
       submit: confirm.submit
@@ -277,11 +277,12 @@ export async function enrolPage (auth: AuthContext, view: View, setUp: SetUp): P
 /** What the pages of factors show of authenticator apps. */
 export const APP_PAGES: FactorPages = {
   enrol: async (auth, { texts }, { targets }) => ({
-    content: action(pathOf(auth, 'local/totp/enroll'), targets, texts.factors.setUp)
+    content: action(auth.formPaths.get('local/totp/enroll'), targets, texts.factors.setUp)
   }),
+  label: ({ factors }) => factors.app,
   item: ({ texts }) => ({ name: texts.factors.app, kind: null, remove: 'local/totp/remove', rename: null }),
   setUp: ({ auth, texts, own, saved, look }) => own.every(({ kind }) => kind !== byApp.name) &&
-    action(pathOf(auth, 'local/totp/enroll'), saved, texts.factors.setUp, { look })
+    action(auth.formPaths.get('local/totp/enroll'), saved, texts.factors.setUp, { look })
 }
 
 export function setUpOf (
@@ -311,7 +312,7 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
 export function leaveForm (
   auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
-  return html`<section>${action(pathOf(auth, 'logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
+  return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
 
 export function mailCodeField ({ factors }: Texts): Html {

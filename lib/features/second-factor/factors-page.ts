@@ -2,19 +2,18 @@ import { pathOf } from '../../core/act.js'
 import type { User } from '../../accounts/account.js'
 import type { Asking, AuthContext } from '../../core/context.js'
 import { byRecoveryCode } from './methods.js'
+import { currentUser } from '../../core/current-user.js'
+import { missingAuthentication } from '../../core/recent.js'
+import { withQuery } from '../../core/redirects.js'
+import {
+  type Content, type Html, type Texts, action, button, dateIn, field, filled, html, htmlForm, row, section, verbatim
+} from '../../core/pages/elements.js'
+import { type Section, type Targets, page, redirected } from '../../core/pages/page.js'
 import { maySendMailCode } from './enrolment.js'
 import { type SetUp, enrolPage } from './authenticator.js'
 import { type UserFactor, listFactors } from '../app-auth/users.js'
-import type { Texts } from '../../pages.js'
-import { withQuery } from '../../core/redirects.js'
-import { missingAuthentication } from '../../core/recent.js'
 import { pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
-import { type Targets, page, redirected } from '../../core/pages/page.js'
-import {
-  type Content, type Html, action, button, dateIn, field, filled, html, htmlForm, row, section, verbatim
-} from '../../core/pages/elements.js'
 import { hasFactors, scriptOf } from '../../core/methods.js'
-import { currentUser } from '../../core/current-user.js'
 import type { View } from '../../core/pages/layout.js'
 
 declare module '../../core/context.js' {
@@ -28,12 +27,14 @@ declare module '../../core/context.js' {
 export interface FactorPages {
   /** Asks the user to set the factor up. */
   readonly enrol?: (auth: AuthContext, view: View, setUp: SetUp) => Promise<Asking>
-  /** How one is listed; absent for one that is not. */
+  /** What it is called; absent for what is not listed. */
+  readonly label?: (texts: Texts) => string
+  /** How one is listed. */
   readonly item?: (view: FactorsView, factor: UserFactor) => FactorItem
   /** The button below the list. */
   readonly setUp?: (view: FactorsView) => Content
   /** A section below; null for none. */
-  readonly section?: (view: FactorsView, how: { isOffered: boolean }) => Asking | null
+  readonly section?: (view: FactorsView) => Asking | null
 }
 
 interface FactorItem {
@@ -77,9 +78,8 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
   }
   const parts = await partsOf(auth)
   // On a page with an app to set up, that is the first button.
-  const below = parts.some(({ isOffered, setUp }) => isOffered && setUp !== undefined) ? 'quiet' : shown.look
-  const sections = parts.flatMap(({ isOffered, section }) =>
-    section?.({ ...shown, look: below }, { isOffered }) ?? [])
+  const below = auth.formPaths.has('local/totp/enroll') ? 'quiet' : shown.look
+  const sections = parts.flatMap(({ section }) => section?.({ ...shown, look: below }) ?? [])
   return {
     title: factors.title,
     isWide: true,
@@ -96,18 +96,17 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
 
 /** What each method shows, whether or not this process offers it. */
 async function partsOf (auth: AuthContext) {
-  return Promise.all(auth.methods.map(async ({ name, isOffered, factor }) =>
-    ({ ...await factor?.pages?.(), name, isOffered: isOffered(auth) })))
+  return Promise.all(auth.methods.map(async ({ name, factor }) => ({ ...await factor?.pages?.(), name })))
 }
 
 type Parts = Awaited<ReturnType<typeof partsOf>>
 
 function listSection (view: FactorsView, parts: Parts): Content {
   const items = view.own.flatMap(factor => {
-    const { item, isOffered = false } = parts.find(({ name }) => name === factor.kind) ?? {}
-    return item === undefined ? [] : listed(view, factor, { ...item(view, factor), isOffered })
+    const { item } = parts.find(({ name }) => name === factor.kind) ?? {}
+    return item === undefined ? [] : listed(view, factor, item(view, factor))
   })
-  const setUps = parts.flatMap(({ isOffered, setUp }) => (isOffered && setUp?.(view)) || [])
+  const setUps = parts.flatMap(({ setUp }) => setUp?.(view) || [])
   return (items.length > 0 || setUps.length > 0) && section(view.texts.factors.list, [
     items.length > 0 && html`<ul>${items}</ul>`, setUps
   ])
@@ -116,7 +115,7 @@ function listSection (view: FactorsView, parts: Parts): Content {
 function listed (
   { auth, texts, typed, saved }: FactorsView,
   { id, createdAt, lastUsedAt }: UserFactor,
-  { name, kind, remove, rename, isOffered }: FactorItem & { isOffered: boolean }
+  { name, kind, remove, rename }: FactorItem
 ): Html {
   const { language, account, factors } = texts
   const label = filled(account.removeMethod, { provider: name })
@@ -128,14 +127,16 @@ function listed (
   const hidden = rename === null ? saved : { ...saved, id }
   const renamed = typed.id === id ? textIn(typed.name) : null
   const title = html`${rename === null ? name : verbatim(name)} <small>${facts.filter(Boolean).join(' · ')}</small>`
-  return html`<li><span>${title}</span>${isOffered && rename !== null &&
+  const form = rename !== null && htmlForm({
+    action: auth.formPaths.get(rename),
+    hidden,
+    fields: factorNameField(texts, renamed ?? name),
+    submit: account.nameSubmit
+  })
+  return html`<li><span>${title}</span>${form &&
     html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${name}">${
-      factors.rename}</summary>${htmlForm({
-      action: pathOf(auth, rename),
-      hidden,
-      fields: factorNameField(texts, renamed ?? name),
-      submit: account.nameSubmit
-    })}</details>`}${isOffered && action(pathOf(auth, remove), hidden, account.remove, { label, look: 'danger' })}</li>`
+      factors.rename}</summary>${form}</details>`}${
+    action(auth.formPaths.get(remove), hidden, account.remove, { label, look: 'danger' })}</li>`
 }
 
 export function factorNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {
@@ -146,20 +147,30 @@ export function factorNameField ({ factors }: Texts, value: string | null, isOpt
 }
 
 export const RECOVERY_PAGES: FactorPages = {
-  section ({ auth, texts: { factors }, own, saved }, { isOffered }) {
+  section ({ auth, texts: { factors }, own, saved }) {
     const codes = own.find(({ kind }) => kind === byRecoveryCode.name)
-    return codes === undefined
-      ? null
-      : {
-          content: row({
-            title: factors.recoveryTitle,
-            state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
-            change: factors.newCodes,
-            content: isOffered && [
-              html`<p>${factors.newCodesText}</p>`,
-              action(pathOf(auth, 'local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
-            ]
-          })
-        }
+    if (codes === undefined) return null
+    const renew = action(auth.formPaths.get('local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
+    return {
+      content: row({
+        title: factors.recoveryTitle,
+        state: filled(factors.codesLeft, { count: String(codes.codesLeft) }),
+        change: factors.newCodes,
+        content: renew && [html`<p>${factors.newCodesText}</p>`, renew]
+      })
+    }
+  }
+}
+
+/** What the account page shows of factors. */
+export const factorsSection: Section = {
+  name: 'security',
+  order: 70,
+  async show ({ auth, texts, user, rowOf }) {
+    const { secondFactor: href } = auth.redirects.application
+    if (!hasFactors(auth) || href === null) return null
+    const own = (await partsOf(auth)).flatMap(({ name, label }) =>
+      user.factors?.some(kind => kind === name) === true ? label?.(texts) ?? [] : [])
+    return rowOf({ title: texts.factors.title, state: own.join(', ') || texts.account.off, href })
   }
 }

@@ -1,4 +1,3 @@
-import { pathOf } from '../../core/act.js'
 import type { Method } from '../../core/context.js'
 import { filledIn } from '../../core/schema.js'
 
@@ -9,7 +8,7 @@ const byCode: Pick<Method, 'option' | 'isOffered' | 'ask' | 'verify'> = {
   async ask (auth, { texts: { confirm, factors } }, { action, hidden, field }) {
     const { codeField, html, htmlForm } = await import('../../core/pages/elements.js')
     const fields = [codeField('code', factors.code, 'text'), field]
-    const form = htmlForm({ action: pathOf(auth, action), hidden, fields, submit: confirm.submit })
+    const form = htmlForm({ action: auth.formPaths.get(action), hidden, fields, submit: confirm.submit })
     return { content: [html`<p>${factors.codeText}</p>`, form] }
   },
   verify (auth, submission, owner) {

@@ -1,0 +1,56 @@
+import { type Content, action, dateIn, filled, html, sentence } from '../core/pages/elements.js'
+import type { AccountView, Section } from '../core/pages/page.js'
+import { nameOf } from '../core/pages/parts.js'
+import { sessionsOfUser } from '../core/sign-out.js'
+
+/** Who is signed in, and where. */
+export const SESSION_SECTIONS: readonly Section[] = [
+  { name: 'sign-out', order: 20, show: signOutItem }, { name: 'devices', order: 80, show: devicesRow }
+]
+
+function signOutItem ({ auth, texts: { common, signIn }, record: { principal }, left }: AccountView): Content {
+  return html`<div class="item"><span>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
+    action(auth.formPaths.get('logout'), left, common.signOut)}</div>`
+}
+
+async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }: AccountView): Promise<Content> {
+  const { language, common, account } = texts
+  const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
+  const hidden = targets({ open: true })
+  const items = sessions?.map(({ id, current, lastSeenAt, userAgent }) => {
+    const device = deviceOf(userAgent) ?? account.unknownDevice
+    const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
+    const label = filled(account.endSession, { device })
+    return html`<li><span>${device} <small>${used}</small></span>${!current &&
+      action(auth.formPaths.get('local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
+  })
+  const everywhere = { ...left, everywhere: 'on' }
+  return rowOf({
+    title: account.devicesTitle,
+    state: items && filled(account.signedIn, { count: String(items.length) }),
+    content: [
+      items && html`<ul>${items}</ul>`,
+      action(auth.formPaths.get('logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
+    ]
+  })
+}
+
+/** Browsers by what only they write, the most particular first: most claim to be others too. */
+const BROWSERS: ReadonlyArray<readonly [name: string, mark: RegExp]> = [
+  ['Edge', /\bEdgA?\//], ['Opera', /\bOPR\//], ['Samsung Internet', /\bSamsungBrowser\//],
+  ['Firefox', /\b(?:Firefox|FxiOS)\//], ['Chrome', /\b(?:Chrome|CriOS)\//], ['Safari', /\bVersion\/.*\bSafari\//]
+]
+
+const SYSTEMS: ReadonlyArray<readonly [name: string, mark: RegExp]> = [
+  ['iPhone', /\biPhone\b/], ['iPad', /\biPad\b/], ['Android', /\bAndroid\b/], ['Windows', /\bWindows\b/],
+  ['ChromeOS', /\bCrOS\b/], ['macOS', /\bMacintosh\b/], ['Linux', /\bLinux\b/]
+]
+
+/**
+ * Returns the words by which a user knows a device, such as `Firefox · Windows`; null where the
+ * header says neither. It is a guess: clients write what they like.
+ */
+export function deviceOf (userAgent: string | null): string | null {
+  const named = [BROWSERS, SYSTEMS].flatMap(list => list.find(([, mark]) => mark.test(userAgent ?? ''))?.[0] ?? [])
+  return named.length === 0 ? null : named.join(' · ')
+}

@@ -1,0 +1,122 @@
+/** The forms of the pages, in applications with more and fewer acts, for users who have all that an account can have. */
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+import { type AuthPluginOptions, type LocalIdentityProviderOptions, MemoryAuthStore } from '../../lib/index.js'
+import { Pages } from '../../lib/pages.js'
+import { Passkeys } from '../../lib/passkeys.js'
+import { SecondFactor } from '../../lib/second-factor.js'
+import { signedIn } from '../../lib/testing.js'
+import { startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { DATA_SECRET, enrolAt, startFactorApp } from '../helpers/factor-app.js'
+import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { OwnProvider, linkAt } from '../helpers/own-provider.js'
+import { addAt, newDevice } from '../helpers/passkey-app.js'
+import { type ShownPage, pageOf } from './page.js'
+
+const GRACE = { email: 'grace@example.com', password: 'battery staple' }
+
+const passkeys = new Passkeys({ name: 'Shop' })
+const secondFactor = new SecondFactor({ issuer: 'Shop', trustedBrowser: { days: 30 } })
+const noRoutes = {
+  changePassword: false, setPassword: false, changeEmail: false, deleteAccount: false, forgotPassword: false, sessionsEnd: false
+}
+
+/** From no act of a password to all acts. */
+const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?: AuthPluginOptions]> = [
+  [null],
+  [null, { passkeys }],
+  [{ sendMail: undefined }],
+  [{ sendMail: undefined }, { secondFactor, passkeys }],
+  [{}],
+  [{ accountRoutes: noRoutes }],
+  [{ registration: { verify: 'required' } }],
+  [{ registration: { verify: 'first', roles: ['member'] } }],
+  [{ registration: false, signInByMail: true, mails: { limits: false } }, { rateLimit: {} }],
+  [{ password: false, signInByMail: true, mails: { limits: false } }, { passkeys, rateLimit: {} }],
+  [{}, { secondFactor }],
+  [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
+]
+
+const PAGES = [
+  ...['sign-in', 'register', 'forgot-password', 'link-sent', 'confirm', 'confirm?second_factor=true', 'account', 'factors',
+    'factors?lost=true', 'create-passkey'].map(page => `pages/${page}`),
+  'local/totp', 'local/second-factor', 'local/mail-login', 'a/login?link=true', 'b/login?link=true'
+].map(path => `/auth/${path}`)
+
+/** Starts an application with pages, and makes those that it may share its users with. */
+async function startAll (t: Test): Promise<Array<{ app: FastifyInstance, mails: MailApp['mails'] | null }>> {
+  const store = new MemoryAuthStore()
+  const shared = { store, dataSecret: DATA_SECRET, pages: new Pages({ name: 'Shop' }) }
+  const full = await startFactorApp(t, {}, { ...shared, passkeys, secondFactor })
+  const token = await registerAt(full)
+  await confirmAddress(full.browser, token)
+  await linkAt(full.browser, 'a', { subject: 'ada-a' })
+  await addAt(full.browser, newDevice())
+  await enrolAt(t, full.browser)
+  const other = await startMailApp(t, { ...shared })
+  await registerAt(other, GRACE)
+  return Promise.all(APPLICATIONS.map(async ([local, options]) => local === null
+    ? {
+        app: await startApp(t, {
+          ...shared, baseUrl: BASE_URL, rateLimit: false, providers: [new OwnProvider('a'), new OwnProvider('b')], ...options
+        }),
+        mails: null
+      }
+    : startMailApp(t, { ...shared, ...options }, local)))
+}
+
+/** What sends a link, with the kind of its mail. */
+const LINKS = [
+  ['forgot-password', 'reset-password'], ['register', 'register'], ['verify-email', 'verify-email'],
+  ['change-email', 'change-email'], ['mail-login', 'sign-in']
+] as const
+
+/** Opens the pages as a visitor, and as users with all and with little. */
+async function openAll (app: FastifyInstance, mails: MailApp['mails'] | null): Promise<ShownPage[]> {
+  const shown: ShownPage[] = []
+  for (const email of [null, ADA.email, GRACE.email]) {
+    const user = email === null ? null : await app.auth.findUser({ email })
+    const { cookie = '' } = user === null ? {} : await signedIn(app, { userId: user.userId, methods: ['password', 'totp'] })
+    const browser = new Browser(app, new Map([[cookie.split('=', 1).join(), cookie.slice(cookie.indexOf('=') + 1)]]))
+    const links: string[] = []
+    for (const [path, kind] of LINKS) {
+      const answer = await browser.post(`/auth/local/${path}`, { email: ['register', 'change-email'].includes(path) ? 'new@example.com' : ADA.email })
+      if (answer.statusCode === 202) links.push(String((await mails?.next(kind))?.url).replace(BASE_URL, ''))
+    }
+    for (const url of [...PAGES, ...links]) shown.push(pageOf(await browser.get(url, { accept: 'text/html' })))
+    // With factors, the sign-in waits.
+    await browser.post('/auth/local/login', ADA)
+    shown.push(pageOf(await browser.get('/auth/local/second-factor', { accept: 'text/html' })))
+  }
+  return shown
+}
+
+const LIB = join(import.meta.dirname, '../../lib')
+const sources = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
+  .filter(file => file.endsWith('.ts')).map(file => readFileSync(join(LIB, file), 'utf8'))
+
+t.test('each form and each button of each page leads to an act that is mounted, and each form is that of an act', async t => {
+  const apps = await startAll(t)
+  const lost = new Set<string>()
+  let count = 0
+  for (const { app, mails } of apps) {
+    for (const { url, forms } of await openAll(app, mails)) {
+      count += forms.length
+      for (const { action } of forms) if (!app.hasRoute({ method: 'POST', url: action })) lost.add(`${action} on ${url}`)
+    }
+  }
+  t.strictSame([...lost], [])
+  t.ok(count > 500, `${count} forms`)
+
+  const asked = sources.flatMap(source => Array.from(source.matchAll(/formPaths\.(?:get|has)\(([^)]*)\)/g), ([call]) => call))
+  const paths = asked.flatMap(call => Array.from(call.matchAll(/'([^']+)'/g), ([, path]) => `/auth/${path}`))
+  t.ok(paths.length > 20, `${paths.length} paths`)
+  t.strictSame(paths.filter(url => !apps.some(({ app }) => app.hasRoute({ method: 'POST', url }))), [], 'no path is misspelt')
+})
+
+t.test('the path of a form comes from the acts that are mounted, and from nowhere else', async t => {
+  t.strictSame(sources.filter(source => /\b(?:action\(|action: )\s*(?:[`']|pathOf)/.test(source)), [])
+})
