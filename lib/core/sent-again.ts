@@ -10,7 +10,7 @@ import { moveWaiting, renewSession } from '../session/lifecycle.js'
 import { namedIdsIn, useSession } from '../session/cookies.js'
 import { principalOf, recordIn } from '../session/record.js'
 import { sessionsOf } from '../session/request-sessions.js'
-import { SENT_MS, setSeen } from '../session/seen-sessions.js'
+import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
 import {
   type SentBefore, digestOfRequest, findSent, isInTime, isSameRequest, noteOf, noteRequest
 } from '../session/sent-requests.js'
@@ -65,7 +65,7 @@ export async function runOnce<Answer> (
   let found = isSame && isInTime(before) ? before : null
   if (before !== null && found === null) {
     // Of two requests that differ, one may guess the short code of the other.
-    if (!isSame) await setSeen(sessionsOf(request).backend.entries, before.startedId)
+    if (!isSame) await seenSessions.add(sessionsOf(request).backend.entries, before.startedId)
     await count()
   }
   const id = before?.firstId ?? idOf(request)

@@ -11,7 +11,7 @@ import type { EntryKey } from './store.js'
 import { sentIn } from './lifetime.js'
 import { namedIdsIn } from './cookies.js'
 import { sessionsOf } from './request-sessions.js'
-import { SENT_MS, isSeen } from './seen-sessions.js'
+import { SENT_MS, seenSessions } from './seen-sessions.js'
 
 /** How often it is answered again. */
 const MAX_REPEATS = 5
@@ -92,7 +92,7 @@ export async function findSent (
     if (sent?.path !== pathIn(request)) continue
     // That of a request which was sent again names the first session alone.
     const opened = await sealerFor(firstId).open(sent.sealedId, '').catch(() => null)
-    if (opened === null || await isSeen(backend.entries, opened.text)) continue
+    if (opened === null || await seenSessions.has(backend.entries, opened.text)) continue
     return { firstId, startedId: opened.text, sent }
   }
   return null

@@ -152,8 +152,6 @@ export const USED_REGISTRATION = 'used-registration'
 export const MAIL_SIGN_IN = 'mail-sign-in'
 /** The kind of the note that such a mail was used, for the client that asked for it. */
 export const USED_MAIL = 'used-mail'
-/** The kind of the note that a request has come in a session. */
-export const SEEN_SESSION = 'seen-session'
 /** The kind of the note that a request with a secret has succeeded, which started no session. */
 export const SENT_REQUEST = 'sent-request'
 /** The kind of a sign-in by a link that an operator has made, for any browser. */
