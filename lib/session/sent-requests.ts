@@ -36,12 +36,29 @@ interface NotedRequest {
 }
 
 /** What was found of a request that was sent before. */
-export interface SentBefore {
+export class SentBefore {
   /** The id of the session that its cookie names. */
   readonly firstId: string
   /** The id of the session that it has started. */
   readonly startedId: string
   readonly sent: SentRequest
+
+  constructor (firstId: string, startedId: string, sent: SentRequest) {
+    this.firstId = firstId
+    this.startedId = startedId
+    this.sent = sent
+  }
+
+  /** Whether a request is this very one. */
+  isSame (request: FastifyRequest): boolean {
+    const { digest } = this.sent
+    return digest !== undefined && isEqual(digest, digestOfRequest(request, this.firstId))
+  }
+
+  /** Whether the same request is still answered again. */
+  get isInTime (): boolean {
+    return this.sent.left > 0 && this.sent.at > Date.now() - SENT_MS
+  }
 }
 
 const noted = new WeakMap<FastifyRequest, NotedRequest>()
@@ -93,19 +110,9 @@ export async function findSent (
     // That of a request which was sent again names the first session alone.
     const opened = await sealerFor(firstId).open(sent.sealedId, '').catch(() => null)
     if (opened === null || await seenSessions.has(backend.entries, opened.text)) continue
-    return { firstId, startedId: opened.text, sent }
+    return new SentBefore(firstId, opened.text, sent)
   }
   return null
-}
-
-/** Whether a request is the very one that was sent before. */
-export function isSameRequest (request: FastifyRequest, { firstId, sent: { digest } }: SentBefore): boolean {
-  return digest !== undefined && isEqual(digest, digestOfRequest(request, firstId))
-}
-
-/** Whether the same request is still answered again. */
-export function isInTime ({ sent: { at, left } }: SentBefore): boolean {
-  return left > 0 && at > Date.now() - SENT_MS
 }
 
 /** A keyed digest of all that a request asks for. */

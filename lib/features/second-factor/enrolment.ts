@@ -17,7 +17,9 @@ import {
   pendingSecondFactor,
   takePendingSecondFactor
 } from './sign-in.js'
-import { MAIL_CODE } from '../../session/store.js'
+
+/** The kind of a mailed code, for setting up the user's first factor. */
+const MAIL_CODE = 'mail-code'
 
 interface FactorOwner {
   readonly user: User
