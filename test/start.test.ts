@@ -41,7 +41,7 @@ async function failure (program: string, env: NodeJS.ProcessEnv = {}): Promise<s
 }
 
 t.test('on a Node.js that is too old each entry point says which one is needed', async t => {
-  for (const entry of ['index', 'passwords', 'testing', 'command/run']) {
+  for (const entry of ['index', 'passwords', 'testing', 'command/commands']) {
     const said = await failure(`delete Object.groupBy; await import('./lib/${entry}.ts')`)
     t.match(said, /^Node\.js 22\.12 or later is needed; this is v2/, entry)
   }

@@ -180,14 +180,6 @@ function blockOf ({ at, until, ...others }: NonNullable<UserExtras['blocked']>):
   return { ...others, at: new Date(at), ...(until !== undefined && { until: new Date(until) }) }
 }
 
-export function notedBlock ({ at, until, reason }: Block): NonNullable<UserExtras['blocked']> {
-  return {
-    at: at.getTime(),
-    ...(until !== undefined && { until: until.getTime() }),
-    ...(reason !== undefined && { reason })
-  }
-}
-
 /** The providers whose links say what the application knows: a name that it sets is theirs too. */
 export const OWN_PROVIDERS: readonly string[] = ['local', 'application']
 

@@ -4,12 +4,9 @@ import {
   type Credential, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
 } from './account.js'
 import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
+import { type UserChange, type UserUpdate, userRules } from './changes.js'
 import {
-  type UserChange, type UserUpdate, admitUser, changeUser, deleteNewUser, deleteUser, grant, updateUser, withdraw
-} from './changes.js'
-import {
-  type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, changeEmail, releaseEmail,
-  replacePasswordHash, resetPasswordRule, setPassword, verifyEmailRule
+  type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, credentialRules
 } from './credentials.js'
 import {
   type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
@@ -235,7 +232,7 @@ export class Accounts {
    * @throws AuthError `user_in_use`; `unknown_user` without a generation
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
-    return this.#change({ userId }, deleteUser(generation))
+    return this.#change({ userId }, userRules.deleteUser(generation))
   }
 
   /**
@@ -244,7 +241,7 @@ export class Accounts {
    * @returns whether this call did; false for a user who was not new, or is gone
    */
   async admitUser (userId: string): Promise<boolean> {
-    return this.#change({ userId }, admitUser)
+    return this.#change({ userId }, userRules.admitUser)
   }
 
   /**
@@ -253,17 +250,17 @@ export class Accounts {
    * @throws AuthError `user_in_use`
    */
   async deleteNewUser (userId: string): Promise<void> {
-    await this.#change({ userId }, deleteNewUser)
+    await this.#change({ userId }, userRules.deleteNewUser)
   }
 
   /** See {@link Authorization.grant}. */
   async grant (userId: string, claims: AuthorizationClaims): Promise<AuthorizationClaims> {
-    return this.#change({ userId }, grant(claims))
+    return this.#change({ userId }, userRules.grant(claims))
   }
 
   /** See {@link Authorization.withdraw}. */
   async withdraw (userId: string, names: readonly string[]): Promise<AuthorizationClaims> {
-    return this.#change({ userId }, withdraw(names))
+    return this.#change({ userId }, userRules.withdraw(names))
   }
 
   /**
@@ -272,7 +269,7 @@ export class Accounts {
    * @throws AuthError `unknown_user`; `unauthenticated` when the user has another generation
    */
   async changeUser (userId: string, change: UserChange, generation?: number): Promise<User> {
-    return this.#change({ userId }, changeUser(change, generation, Date.now()))
+    return this.#change({ userId }, userRules.changeUser(change, generation, Date.now()))
   }
 
   /**
@@ -287,7 +284,7 @@ export class Accounts {
   async updateUser (userId: string, change: UserUpdate): Promise<{ before: User, user: User }> {
     const { email = null } = change
     if (email !== null) assertCanonical(email)
-    return this.#change({ userId }, updateUser(change, Date.now()), { email })
+    return this.#change({ userId }, userRules.updateUser(change, Date.now()), { email })
   }
 
   /**
@@ -299,12 +296,12 @@ export class Accounts {
    * @throws AuthError `unknown_user` without `generation`
    */
   async setPassword (userId: string, password: NewPassword): Promise<User | null> {
-    return this.#change({ userId }, setPassword(password, Date.now()))
+    return this.#change({ userId }, credentialRules.setPassword(password, Date.now()))
   }
 
   /** Replaces a password hash if it is still `current`. */
   async replacePasswordHash (userId: string, current: string, next: string): Promise<void> {
-    await this.#change({ userId }, replacePasswordHash(current, next))
+    await this.#change({ userId }, credentialRules.replacePasswordHash(current, next))
   }
 
   /**
@@ -321,7 +318,7 @@ export class Accounts {
   async verifyEmail (
     token: MailTokenClaims, existing: string | null = null
   ): Promise<ConfirmedEmail | 'unchanged' | null> {
-    return this.#change({ userId: token.userId }, verifyEmailRule(token, existing, Date.now()))
+    return this.#change({ userId: token.userId }, credentialRules.verifyEmail(token, existing, Date.now()))
   }
 
   /**
@@ -339,7 +336,8 @@ export class Accounts {
   async resetPassword (
     token: MailTokenClaims, passwordHash: string, existing: string = 'remove'
   ): Promise<ConfirmedEmail | null> {
-    return this.#change({ userId: token.userId }, resetPasswordRule(token, passwordHash, { existing, now: Date.now() }))
+    const rule = credentialRules.resetPassword(token, passwordHash, { existing, now: Date.now() })
+    return this.#change({ userId: token.userId }, rule)
   }
 
   /**
@@ -355,7 +353,8 @@ export class Accounts {
    */
   async changeEmail (found: FoundAddress, to: string, existing: string | null = null): Promise<ConfirmedEmail | null> {
     assertCanonical(to)
-    return this.#change({ userId: found.userId }, changeEmail(found, to, { existing, now: Date.now() }), { email: to })
+    const rule = credentialRules.changeEmail(found, to, { existing, now: Date.now() })
+    return this.#change({ userId: found.userId }, rule, { email: to })
   }
 
   /**
@@ -367,7 +366,7 @@ export class Accounts {
    * @throws AuthError `user_in_use`
    */
   async releaseEmail (token: MailTokenClaims): Promise<'deleted' | 'freed' | null> {
-    return this.#change({ userId: token.userId }, releaseEmail(token, Date.now()))
+    return this.#change({ userId: token.userId }, credentialRules.releaseEmail(token, Date.now()))
   }
 
   /**

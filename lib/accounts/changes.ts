@@ -1,7 +1,8 @@
+import { withoutUndefined } from '../base/values.js'
 import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type Block, OWN_PROVIDERS, type User, notedBlock, userOf, withConfirmedEmail, withEmail,
+  type Account, type Block, OWN_PROVIDERS, type User, userOf, withConfirmedEmail, withEmail,
   withSessionsEnded, withUnconfirmedEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
@@ -27,7 +28,7 @@ export interface UserUpdate {
   emailVerified?: boolean | undefined
 }
 
-export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
+function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   return found => {
     const account = requireAccount(found)
     const all = { ...account.claims, ...claims }
@@ -35,7 +36,7 @@ export function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   }
 }
 
-export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
+function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   return found => {
     const account = requireAccount(found)
     if (!names.every(isStorable)) {
@@ -48,7 +49,7 @@ export function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
   }
 }
 
-export function changeUser (
+function changeUser (
   { name, blocked, endSessions }: UserChange, generation: number | undefined, now: number
 ): Rule<User> {
   return found => {
@@ -61,7 +62,7 @@ export function changeUser (
   }
 }
 
-export function updateUser (
+function updateUser (
   { name, email, emailVerified }: UserUpdate, now: number
 ): Rule<{ before: User, user: User }> {
   return (found, { ofEmail }) => {
@@ -82,13 +83,13 @@ export function updateUser (
   }
 }
 
-export const admitUser: Rule<boolean> = account => {
+const admitUser: Rule<boolean> = account => {
   if (account?.extras.is_new === undefined) return { result: false }
   const { is_new: _, ...extras } = account.extras
   return { result: true, account: { ...account, extras } }
 }
 
-export function deleteUser (generation: number | undefined): Rule<boolean> {
+function deleteUser (generation: number | undefined): Rule<boolean> {
   return account => {
     const isDue = generation === undefined || (account !== null && isAtGeneration(account, generation))
     if (isDue) requireAccount(account)
@@ -96,8 +97,11 @@ export function deleteUser (generation: number | undefined): Rule<boolean> {
   }
 }
 
-export const deleteNewUser: Rule<void> = account =>
+const deleteNewUser: Rule<void> = account =>
   ({ result: undefined, ...(account?.extras.is_new && { account: null }) })
+
+/** The rules of {@link Accounts} about a user. */
+export const userRules = { grant, withdraw, changeUser, updateUser, admitUser, deleteUser, deleteNewUser }
 
 function withName (account: Account, name: string | null): Account {
   const links = account.links.map(link => {
@@ -110,5 +114,8 @@ function withName (account: Account, name: string | null): Account {
 
 function withBlock (account: Account, block: Block | null): Account {
   const { blocked: _, ...extras } = account.extras
-  return { ...account, extras: { ...extras, ...(block !== null && { blocked: notedBlock(block) }) } }
+  if (block === null) return { ...account, extras }
+  const { at, until, reason } = block
+  const blocked = withoutUndefined({ at: at.getTime(), until: until?.getTime(), reason })
+  return { ...account, extras: { ...extras, blocked } }
 }

@@ -43,7 +43,7 @@ export interface ConfirmedEmail {
   removed: readonly string[]
 }
 
-export function setPassword ({ passwordHash, current, generation }: NewPassword, now: number): Rule<User | null> {
+function setPassword ({ passwordHash, current, generation }: NewPassword, now: number): Rule<User | null> {
   return found => {
     if (found === null && generation !== undefined) return { result: null }
     const account = requireAccount(found)
@@ -54,14 +54,14 @@ export function setPassword ({ passwordHash, current, generation }: NewPassword,
   }
 }
 
-export function replacePasswordHash (current: string, next: string): Rule<void> {
+function replacePasswordHash (current: string, next: string): Rule<void> {
   return account => {
     if (account?.passwordHash !== current) return { result: undefined }
     return { result: undefined, account: { ...account, passwordHash: next } }
   }
 }
 
-export function verifyEmailRule (
+function verifyEmail (
   token: MailTokenClaims, existing: string | null, now: number
 ): Rule<ConfirmedEmail | 'unchanged' | null> {
   return account => {
@@ -72,7 +72,7 @@ export function verifyEmailRule (
   }
 }
 
-export function resetPasswordRule (
+function resetPassword (
   token: MailTokenClaims, passwordHash: string, { existing, now }: { existing: string, now: number }
 ): Rule<ConfirmedEmail | null> {
   return account => {
@@ -86,7 +86,7 @@ export function resetPasswordRule (
   }
 }
 
-export function changeEmail (
+function changeEmail (
   found: FoundAddress, to: string, { existing, now }: { existing: string | null, now: number }
 ): Rule<ConfirmedEmail | null> {
   return (account, { ofEmail }) => {
@@ -98,13 +98,18 @@ export function changeEmail (
   }
 }
 
-export function releaseEmail (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
+function releaseEmail (token: MailTokenClaims, now: number): Rule<'deleted' | 'freed' | null> {
   return account => {
     if (account === null || !isGood(token, account) || account.extras.email_proven) return { result: null }
     const freed = withFactors(withoutEmail(account), [])
     if (freed.links.length === 0) return { result: 'deleted', account: null }
     return { result: 'freed', account: withSessionsEnded(freed, now) }
   }
+}
+
+/** The rules of {@link Accounts} about a password, and about the e-mail that it needs. */
+export const credentialRules = {
+  setPassword, replacePasswordHash, verifyEmail, resetPassword, changeEmail, releaseEmail
 }
 
 function isGood ({ email, generation }: FoundAddress, account: Pick<Account, 'email' | 'extras'>): boolean {

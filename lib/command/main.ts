@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { run } from './run.js'
+import { run } from './commands.js'
 
 // A reader that has left, such as `head -1`, has what it wants.
 process.stdout.on('error', () => { process.exit() })

@@ -11,11 +11,8 @@ import { namedIdsIn, useSession } from '../session/cookies.js'
 import { principalOf, recordIn } from '../session/record.js'
 import { sentFields } from './site.js'
 import { sessionsOf } from '../session/request-sessions.js'
-import { SENT_MS, setSeen } from '../session/seen-sessions.js'
-import {
-  type SentBefore, digestOfRequest, findSent, isInTime, isSameRequest, noteOf, noteRequest
-} from '../session/sent-requests.js'
-import { SENT_REQUEST } from '../session/store.js'
+import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
+import { type SentBefore, digestOfRequest, findSent, noteOf, noteRequest } from '../session/sent-requests.js'
 
 /** What an act does, and what the same request gets after it. */
 export interface RepeatableAct<Answer> {
@@ -23,6 +20,9 @@ export interface RepeatableAct<Answer> {
   /** Is asked in the new session of the user, if the act has started one. */
   readonly again: (next: string | null) => Answer | Promise<Answer>
 }
+
+/** The kind of the note that a request with a secret has succeeded, which started no session. */
+const SENT_REQUEST = 'sent-request'
 
 /** The fields that only someone who may act knows. */
 const SECRETS = ['token', 'code', 'mailCode', 'password', 'current', 'response']
@@ -62,11 +62,11 @@ export async function runOnce<Answer> (
   const hasSecret = secretsIn(request).length > 0
   noteRequest(request, { hasSecret })
   const { before = null } = noteOf(request)
-  const isSame = before !== null && isSameRequest(request, before)
-  let found = isSame && isInTime(before) ? before : null
+  const isSame = before !== null && before.isSame(request)
+  let found = isSame && before.isInTime ? before : null
   if (before !== null && found === null) {
     // Of two requests that differ, one may guess the short code of the other.
-    if (!isSame) await setSeen(sessionsOf(request).backend.entries, before.startedId)
+    if (!isSame) await seenSessions.add(sessionsOf(request).backend.entries, before.startedId)
     await count()
   }
   const id = before?.firstId ?? idOf(request)
@@ -79,7 +79,7 @@ export async function runOnce<Answer> (
   for (let first = running.get(key); first !== undefined; first = running.get(key)) {
     await endOf(request, first)
     const sent = await findSent(request, [id])
-    found = sent !== null && isInTime(sent) ? sent : null
+    found = sent !== null && sent.isInTime ? sent : null
     isSecond = true
   }
   const answer = found === null
@@ -128,10 +128,10 @@ async function attempt<Answer> (
     if (error.code === 'invalid_code' && id !== null) await setTimeout(50)
     const found = id === null || record === null ? null : await answeredMeanwhile(request, id, record)
     if (found !== null && 'next' in found) return act.again(found.next)
-    if (found !== null && isSameRequest(request, found) && isInTime(found)) return repeat(auth, request, act, found)
+    if (found !== null && found.isSame(request) && found.isInTime) return repeat(auth, request, act, found)
     // A callback says itself who is signed in, and how to go on.
     const isForm = before !== null && request.method === 'POST'
-    throw isForm && (before.sent.digest === undefined || isSameRequest(request, before)) ? sentTwice(request) : error
+    throw isForm && (before.sent.digest === undefined || before.isSame(request)) ? sentTwice(request) : error
   } finally {
     const { entry } = noteOf(request)
     if (entry !== undefined) endedHere.set(entry.hash, true)

@@ -8,6 +8,7 @@ export const byMail: Method = {
   isOf: (_auth, { user: { email, emailDisputed } }) => email !== null && !emailDisputed,
   async ask (auth, { texts }, { hidden, email }) {
     const { action } = await import('../core/pages/elements.js')
-    return { content: action(auth.formPaths.get('local/mail-login'), { ...hidden, email }, texts.mail.ask), isButton: true }
+    const path = auth.formPaths.get('local/mail-login')
+    return { content: action(path, { ...hidden, email }, texts.mail.ask), isButton: true }
   }
 }

@@ -29,14 +29,17 @@ import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../session/
 import type { Principal } from '../session/record.js'
 import { noteRequest } from '../session/sent-requests.js'
 import { useOwner } from '../session/several-cookies.js'
-import {
-  type EntryKey, MAIL_ATTEMPTS, MAIL_SIGN_IN, type OneTimeEntries, OPERATOR_LINK, PENDING_MS, USED_MAIL
-} from '../session/store.js'
+import { type EntryKey, MAIL_ATTEMPTS, type OneTimeEntries, OPERATOR_LINK, PENDING_MS } from '../session/store.js'
 import { email } from './password/forms.js'
 import type { Submission } from '../core/submission.js'
 import { mayNeedFactor } from '../core/methods.js'
 import type { View } from '../core/pages/layout.js'
 import { hasMailSignIn } from './local/offers.js'
+
+/** The kind of a sign-in by mail, for the session that asked for it. */
+const MAIL_SIGN_IN = 'mail-sign-in'
+/** The kind of the note that such a mail was used, for the client that asked for it. */
+const USED_MAIL = 'used-mail'
 
 interface PendingMailSignIn extends ProvenMailbox {
   /** What the token in the link names. */

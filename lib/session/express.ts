@@ -4,7 +4,7 @@ import type { Session } from 'fastify'
 import { KeyedMutex, TIMEOUT_MS, withTimeout } from '../base/concurrency.js'
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
-import { isOver, noteIn, withOwnLifetime } from './lifetime.js'
+import { isOver, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
   type SignedOut, preciseTime, principalIn
@@ -153,6 +153,14 @@ export class ExpressSessions implements SessionBackend {
   async #has (kind: 'ended' | 'signed-out', id: string): Promise<boolean> {
     return await this.#store.read(entryId(kind, id)) !== null
   }
+}
+
+/** Returns a session of a store of the application with the lifetime that it was saved with. */
+function withOwnLifetime (session: Session): Session {
+  if (session.svcAuth?.until === undefined) return session
+  // A store in memory may hand out the session that was saved, whose cookie computes its members.
+  const cookie: Session['cookie'] = JSON.parse(JSON.stringify(session.cookie))
+  return { ...session, cookie: withoutMaxAge(cookie) }
 }
 
 interface PendingEntry extends Pick<OneTimeEntry, 'owner' | 'content'> {

@@ -10,7 +10,7 @@ import {
 import {
   type Principal, type SessionRecord, type SessionReplacement, type SignedOut, preciseTime, principalOf, recordIn
 } from './record.js'
-import { type RequestSessions, sessionsOf } from './request-sessions.js'
+import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { forgetStarts } from './start-cookies.js'
@@ -286,13 +286,14 @@ function contentOf<Content> (found: EntryContent | null): Content | null {
  */
 export async function putOwned (request: FastifyRequest, entry: OneTimeEntry, most: number): Promise<void> {
   const sessions = sessionsOf(request)
-  await keepSession(request, sessions, entry).catch((error: unknown) => { throw sessionsUnavailable(error) })
+  await keepSession(request, entry).catch((error: unknown) => { throw sessionsUnavailable(error) })
   await sessions.backend.entries.put(entry, most)
 }
 
 /** Saves the session if necessary, because later requests find the entry by its cookie. */
-async function keepSession (request: FastifyRequest, sessions: RequestSessions, entry: OneTimeEntry): Promise<void> {
+async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promise<void> {
   const { session } = request
+  const sessions = sessionsOf(request)
   if (!sessions.isStored(session)) {
     shortenLifetime(session, { firstEntry: entry.hash })
     return session.save()

@@ -60,14 +60,6 @@ export function withoutMaxAge (cookie: Session['cookie']): Session['cookie'] {
   return Object.assign(cookie, { maxAge: null })
 }
 
-/** Returns a session of a store of the application with the lifetime that it was saved with. */
-export function withOwnLifetime (session: Session): Session {
-  if (session.svcAuth?.until === undefined) return session
-  // A store in memory may hand out the session that was saved, whose cookie computes its members.
-  const cookie: Session['cookie'] = JSON.parse(JSON.stringify(session.cookie))
-  return { ...session, cookie: withoutMaxAge(cookie) }
-}
-
 /** What is noted in a session without a user that lives as long as an entry. */
 interface LifetimeNote {
   /** Of a session that holds more than entries: milliseconds, a date; null for no limit. */
@@ -95,7 +87,7 @@ export function shortenLifetime (session: Session, what: Omit<LifetimeNote, 'ful
   cookie.maxAge = PENDING_MS
 }
 
-/** Gives a session that is {@link isOutgrown}, or that replaces another, its full lifetime. */
+/** Gives a session that holds more than entries, or that replaces another, its full lifetime. */
 export function restoreLifetime (session: Session, from = session): void {
   const { fullLifetime } = noteIn(from)
   if (fullLifetime === undefined) return
@@ -103,22 +95,6 @@ export function restoreLifetime (session: Session, from = session): void {
   const { maxAge, expires } = fullLifetime
   if (maxAge !== null) session.cookie.maxAge = maxAge
   else endCookie(session, expires === null ? null : new Date(expires))
-}
-
-export function pendingOnlySession ({ maxAge, expires }: CookieOptions): Session {
-  const note: LifetimeNote = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
-  const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
-  return Object.assign(session, { svcAuth: note })
-}
-
-export function isPendingOnly (session: Session): boolean {
-  return noteIn(session).fullLifetime !== undefined && membersIn(session).length === 0
-}
-
-/** Whether a session was shortened, and the application has written something into it since. */
-export function isOutgrown (session: Session): boolean {
-  const { fullLifetime, preserved: kept = [] } = noteIn(session)
-  return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
 export function noteIn ({ svcAuth }: Session): Partial<LifetimeNote> {

@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
 import { isWithoutSession, sessionCookieName } from './cookies.js'
 import { type CallbackStore, type Done, ExpressSessions, sessionsUnavailable } from './express.js'
-import { cookieEndOf, isOutgrown, restoreLifetime } from './lifetime.js'
+import { cookieEndOf, membersIn, noteIn, restoreLifetime } from './lifetime.js'
 import { type SessionBackend, type SessionRecord, type SessionReplacement, principalIn } from './record.js'
-import { noteSeen } from './seen-sessions.js'
+import { seenSessions } from './seen-sessions.js'
 
 /** What a request knows of a session in the store. */
 interface StoredSession {
@@ -150,9 +150,15 @@ export function watchSession (request: FastifyRequest, _reply: FastifyReply, don
   else if (isInStore(request)) {
     const { backend: { entries } } = sessionsOf(request)
     // In the background: the browser has the session, so that no other request gets it.
-    noteSeen(entries, request.session).catch(() => {})
+    seenSessions.note(entries, request.session).catch(() => {})
   }
   done()
+}
+
+/** Whether a session was shortened, and the application has written something into it since. */
+function isOutgrown (session: Session): boolean {
+  const { fullLifetime, preserved: kept = [] } = noteIn(session)
+  return fullLifetime !== undefined && membersIn(session).some(name => !kept.includes(name))
 }
 
 /** Whether the session of a request was read from the store. */

@@ -2,8 +2,10 @@ import type { Session } from 'fastify'
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
-import type { EndedSession, FoundSession, SessionRows, SessionUser, StoredSessions } from './store.js'
-import { BROWSER_SESSION_MS, type CookieOptions, isPendingOnly, pendingOnlySession, withoutMaxAge } from './lifetime.js'
+import {
+  type EndedSession, type FoundSession, PENDING_MS, type SessionRows, type SessionUser, type StoredSessions
+} from './store.js'
+import { BROWSER_SESSION_MS, type CookieOptions, membersIn, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, ReadRecord, type SavedPart, type SessionBackend, type SessionRecord,
   type SessionReplacement, type SessionToEnd, type SignedOut, recordIn
@@ -150,6 +152,16 @@ function sessionOf (found: FoundSession, now: number, options: CookieOptions): S
   const cookie = withoutMaxAge({ originalMaxAge, expires: new Date(expiresAt), ...data?.cookie })
   const record = user && new ReadRecord(user, { status, presentClaims }, now)
   return { ...data?.members, cookie, ...(record !== null && { svcAuth: record }) }
+}
+
+function pendingOnlySession ({ maxAge, expires }: CookieOptions): Session {
+  const note: ReturnType<typeof noteIn> = { fullLifetime: { maxAge: maxAge ?? null, expires: expires ?? null } }
+  const session: Session = { cookie: { originalMaxAge: PENDING_MS, expires: new Date(Date.now() + PENDING_MS) } }
+  return Object.assign(session, { svcAuth: note })
+}
+
+function isPendingOnly (session: Session): boolean {
+  return noteIn(session).fullLifetime !== undefined && membersIn(session).length === 0
 }
 
 function userOf ({ principal, generation, ...proofs }: SessionRecord): SessionUser {

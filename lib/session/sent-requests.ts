@@ -11,7 +11,7 @@ import type { EntryKey } from './store.js'
 import { sentIn } from './lifetime.js'
 import { namedIdsIn } from './cookies.js'
 import { sessionsOf } from './request-sessions.js'
-import { SENT_MS, isSeen } from './seen-sessions.js'
+import { SENT_MS, seenSessions } from './seen-sessions.js'
 
 /** How often it is answered again. */
 const MAX_REPEATS = 5
@@ -36,12 +36,29 @@ interface NotedRequest {
 }
 
 /** What was found of a request that was sent before. */
-export interface SentBefore {
+export class SentBefore {
   /** The id of the session that its cookie names. */
   readonly firstId: string
   /** The id of the session that it has started. */
   readonly startedId: string
   readonly sent: SentRequest
+
+  constructor (firstId: string, startedId: string, sent: SentRequest) {
+    this.firstId = firstId
+    this.startedId = startedId
+    this.sent = sent
+  }
+
+  /** Whether a request is this very one. */
+  isSame (request: FastifyRequest): boolean {
+    const { digest } = this.sent
+    return digest !== undefined && isEqual(digest, digestOfRequest(request, this.firstId))
+  }
+
+  /** Whether the same request is still answered again. */
+  get isInTime (): boolean {
+    return this.sent.left > 0 && this.sent.at > Date.now() - SENT_MS
+  }
 }
 
 const noted = new WeakMap<FastifyRequest, NotedRequest>()
@@ -92,20 +109,10 @@ export async function findSent (
     if (sent?.path !== pathIn(request)) continue
     // That of a request which was sent again names the first session alone.
     const opened = await sealerFor(firstId).open(sent.sealedId, '').catch(() => null)
-    if (opened === null || await isSeen(backend.entries, opened.text)) continue
-    return { firstId, startedId: opened.text, sent }
+    if (opened === null || await seenSessions.has(backend.entries, opened.text)) continue
+    return new SentBefore(firstId, opened.text, sent)
   }
   return null
-}
-
-/** Whether a request is the very one that was sent before. */
-export function isSameRequest (request: FastifyRequest, { firstId, sent: { digest } }: SentBefore): boolean {
-  return digest !== undefined && isEqual(digest, digestOfRequest(request, firstId))
-}
-
-/** Whether the same request is still answered again. */
-export function isInTime ({ sent: { at, left } }: SentBefore): boolean {
-  return left > 0 && at > Date.now() - SENT_MS
 }
 
 /** A keyed digest of all that a request asks for. */

@@ -143,22 +143,12 @@ export const SIGN_IN = 'sign-in'
 export const SECOND_STEP = 'second-step'
 /** The kind of a secret of TOTP that waits for the first code. */
 export const ENROLMENT = 'enrolment'
-/** The kind of a mailed code, for setting up the user's first factor. */
-export const MAIL_CODE = 'mail-code'
 export const CHALLENGE = 'passkey-challenge'
 /** The kind of the record that a link to register was used. */
 export const USED_REGISTRATION = 'used-registration'
-/** The kind of a sign-in by mail, for the session that asked for it. */
-export const MAIL_SIGN_IN = 'mail-sign-in'
-/** The kind of the note that such a mail was used, for the client that asked for it. */
-export const USED_MAIL = 'used-mail'
-/** The kind of the note that a request has come in a session. */
-export const SEEN_SESSION = 'seen-session'
-/** The kind of the note that a request with a secret has succeeded, which started no session. */
-export const SENT_REQUEST = 'sent-request'
 /** The kind of a sign-in by a link that an operator has made, for any browser. */
 export const OPERATOR_LINK = 'operator-link'
-/** The kind of the record of an attempt at the code of such a mail, for the address. */
+/** The kind of the record of an attempt at the code of a mail to sign in, for the address. */
 export const MAIL_ATTEMPTS = 'mail-attempts'
 
 /** The kinds that record a use: a crash that lost one would allow a second use within the day. */

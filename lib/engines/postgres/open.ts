@@ -6,7 +6,6 @@ import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../
 import { postgresAccounts } from './accounts.js'
 import type { Hosts } from './connection.js'
 import { PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue } from './database.js'
-import { postgresAttempts } from './entries.js'
 import { otherEncoding, postgresFailures } from './failures.js'
 import { POSTGRES_MIGRATIONS } from './migrations.js'
 import { Pool } from './pool.js'
@@ -27,7 +26,6 @@ export function openPostgres (
   const revocations = postgresRevocations(withSessions, notifier)
   return {
     accounts: postgresAccounts(database, withSessions, revocations),
-    attempts: postgresAttempts(withSessions),
     revocations,
     ...postgresSessions(withSessions, revocations),
     tables: () => database.tableState(),

@@ -16,8 +16,10 @@ import {
   type FactorAddition, type FactorSubmission, type PendingSecondFactor, continueSignIn, noteAddition,
   pendingSecondFactor, takePendingSecondFactor
 } from './sign-in.js'
-import { MAIL_CODE } from '../../session/store.js'
 import { assertCanAsk, isFactorRequiredOf } from '../../core/methods.js'
+
+/** The kind of a mailed code, for setting up the user's first factor. */
+const MAIL_CODE = 'mail-code'
 
 interface FactorOwner {
   readonly user: User
