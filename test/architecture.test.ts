@@ -5,15 +5,8 @@ import t from 'tap'
 const LIB = join(import.meta.dirname, '../lib')
 
 const BASICS = ['ground', 'base']
-/** What nobody is signed in for, and no request is answered by. */
-const PARTS = [
-  'providers', 'port', 'local', 'signatures', 'passwords', 'queue', 'mails', 'accounts', 'factors', 'store', 'engines',
-  'memory', 'session', 'http', 'hooks', ...BASICS
-]
-/** What options are made of, and the kernel does not know. */
-const MADE = ['local', 'passwords', 'signed-requests']
-/** What works with the context of the application. */
-const USERS = ['context', 'current-user', 'sign-in']
+/** What the kernel is made of, and may ask besides. */
+const BELOW = ['http', 'accounts', 'store', 'session', 'port', 'providers', 'hooks', ...BASICS]
 
 interface Room {
   /** Its files and folders; the one that names most of a path is the room of the file. */
@@ -36,110 +29,31 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
 
   port: { has: ['providers/provider.ts'], asks: BASICS },
+  // What fetches from a provider, and judges URLs.
+  http: { has: ['fetching', 'redirects', 'redirect-pages', 'site'].map(name => `core/${name}.ts`), asks: BASICS },
   providers: { has: ['providers/'], asks: ['port', 'http', ...BASICS] },
+  hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
 
   // What a store keeps besides accounts.
   store: { has: ['session/store.ts'], asks: ['accounts', 'schema', ...BASICS] },
+  session: { has: ['session/'], asks: ['http', 'accounts', 'store', 'schema', ...BASICS] },
   engines: { has: ['engines/'], asks: ['store', 'accounts', 'drizzle', 'schema', ...BASICS] },
-  memory: { has: ['engines/memory/'], asks: ['engines', 'store', 'accounts', ...BASICS] },
-  session: {
-    has: ['session/'],
-    asks: ['http', 'accounts', 'store', 'schema', ...BASICS]
-  },
 
-  // The kernel, without the context
-  http: {
-    has: ['fetching', 'redirects', 'redirect-pages', 'site'].map(name => `core/${name}.ts`),
-    asks: BASICS
-  },
-  queue: { has: ['core/fair-queue.ts'], asks: BASICS },
-  signatures: { has: ['core/signed-text.ts'], asks: [] },
-  mails: {
-    has: ['core/mail.ts', 'core/mail-links.ts'],
-    // A link says what the rules of an account compare, and a used one is noted.
-    asks: ['signatures', 'accounts', 'store', ...BASICS]
-  },
-  limits: { has: ['core/limits.ts'], asks: ['http', 'accounts', 'store', 'session', ...BASICS] },
-  pages: {
-    has: [
-      'pages.ts', 'core/pages/elements.ts', 'core/pages/failure.ts', 'core/pages/languages/', 'core/pages/layout.ts',
-      'features/pages.ts', 'features/passkeys/form.ts', 'features/passkeys/script.ts'
-    ],
-    asks: ['http', ...BASICS]
-  },
-
-  // What features are made of, without the context
-  passwords: {
-    has: [
-      'passwords.ts',
-      ...['checks', 'common-passwords', 'common-words', 'hashing', 'rules'].map(name => `features/password/${name}.ts`)
-    ],
-    asks: ['queue', 'http', ...BASICS]
-  },
-  factors: {
-    has: [
-      'passkeys.ts', 'second-factor.ts', 'core/codes.ts', 'features/passkeys/ceremonies.ts',
-      'features/passkeys/passkeys.ts', 'features/second-factor/second-factor.ts', 'features/second-factor/totp.ts'
-    ],
-    asks: ['accounts', 'signatures', ...BASICS]
-  },
-  // Not one of the parts: what makes a token or verifies one is no concern of the kernel.
-  tokens: {
-    has: ['jwt', 'token-claims', 'token-issuer', 'token-keys', 'token-verifier'].map(name => `features/tokens/${name}.ts`),
-    asks: ['signatures', 'http', ...BASICS]
-  },
-  local: {
-    has: ['features/local/local-identity-provider.ts'],
-    asks: ['tokens', 'passwords', 'queue', 'mails', ...BASICS]
-  },
-  'signed-requests': { has: ['features/identities/signed-requests.ts'], asks: ['port', ...BASICS] },
-  hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
-
-  // The kernel, with the context
-  context: {
-    has: ['core/context.ts'],
-    // The types of what it holds.
-    asks: ['pages', 'web', 'limits', ...PARTS]
-  },
-  'current-user': {
-    has: ['core/current-user.ts', 'core/recent.ts'],
-    asks: ['context', ...PARTS]
-  },
-  'sign-in': {
-    has: [
-      ...['complete-sign-in', 'linking', 'sign-in', 'sign-out'].map(name => `core/${name}.ts`),
-      'features/passkeys/sign-in.ts', 'features/second-factor/sign-in.ts'
-    ],
-    asks: ['context', 'current-user', ...PARTS]
-  },
-  web: {
-    has: [
-      ...[
-        'act', 'feature', 'form', 'mailer', 'openapi', 'published-documents', 'schema', 'scope', 'sent-again'
-      ].map(name => `core/${name}.ts`),
-      'core/pages/'
-    ],
-    asks: [...USERS, 'pages', 'limits', ...PARTS]
-  },
-  guards: { has: ['core/guards.ts'], asks: [...USERS, ...PARTS.filter(room => room !== 'providers')] },
-
-  'app-auth': { has: ['features/app-auth/'], asks: [...USERS, 'guards', ...PARTS.filter(room => room !== 'providers')] },
+  // The kernel: no feature and no engine, types included.
+  core: { has: ['core/'], asks: BELOW },
   features: {
-    has: ['features.ts', 'features/'],
-    asks: [...USERS, 'guards', 'web', 'pages', 'limits', 'tokens', ...PARTS]
+    has: ['features.ts', 'features/', ...['pages', 'passkeys', 'passwords', 'second-factor'].map(name => `${name}.ts`)],
+    asks: ['core', ...BELOW]
   },
 
-  options: { has: ['options.ts'], asks: ['pages', 'limits', ...MADE, ...PARTS] },
-  plugin: {
-    has: ['plugin.ts'],
-    asks: [...USERS, 'options', 'features', 'app-auth', 'guards', 'web', 'pages', 'limits', ...PARTS]
-  },
-  command: { has: ['command/'], asks: ['options', 'app-auth', 'tokens', ...PARTS] },
-  testing: { has: ['testing.ts', 'testing/'], asks: ['app-auth', ...PARTS] },
+  options: { has: ['options.ts'], asks: ['features', 'core', 'engines', ...BELOW] },
+  plugin: { has: ['plugin.ts'], asks: ['options', 'features', 'core', 'engines', ...BELOW] },
+  command: { has: ['command/'], asks: ['options', 'features', 'core', 'engines', ...BELOW] },
+  testing: { has: ['testing.ts', 'testing/'], asks: ['features', 'core', 'engines', ...BELOW] },
   index: {
     has: ['index.ts'],
     // An application names what the columns of the tables hold.
-    asks: [...USERS, 'plugin', 'options', 'app-auth', 'features', 'guards', 'tokens', 'web', 'limits', 'schema', ...PARTS]
+    asks: ['plugin', 'options', 'features', 'core', 'engines', 'schema', ...BELOW]
   }
 }
 
@@ -170,15 +84,6 @@ t.test('every import points down', async t => {
     .map(other => `${file} imports ${other}`))
 
   t.strictSame(upward, [])
-})
-
-t.test('of features the kernel imports only what it asks of second factors and passkeys, and it imports no engine', async t => {
-  const known = /^features\/(?:passkeys|second-factor)\//
-  const asked = [...imports].flatMap(([file, imported]) => imported
-    .filter(other => file.startsWith('core/') && /^(?:features|engines)\//.test(other) && !known.test(other))
-    .map(other => `${file} imports ${other}`))
-
-  t.strictSame(asked, [])
 })
 
 t.test('no engine of the store imports another one, and what is beside them opens them when they are used', async t => {

@@ -6,7 +6,7 @@ import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 import { noteOf } from '../session/sent-requests.js'
 import { type AuthContext, needed } from './context.js'
-import { methodsOf } from './current-user.js'
+import { methodNamesOf } from './current-user.js'
 import { ANY_ORIGIN, isOwnPath, withError } from './redirects.js'
 import { wantsJson } from './site.js'
 
@@ -206,7 +206,7 @@ export async function nextAuthenticationStep (
   // What needs a second factor names those that the user has.
   const needsFactor = details.methods !== undefined
   return {
-    details: needsFactor ? details : { methods: await methodsOf(auth, principal.userId) },
+    details: needsFactor ? details : { methods: await methodNamesOf(auth, principal.userId) },
     page: auth.redirects.forStep(request, 'reauthenticate', needing, needsFactor)
   }
 }

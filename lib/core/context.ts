@@ -99,8 +99,8 @@ export interface Method {
   readonly option: string
   /** Whether this process offers it. */
   readonly isOffered: (auth: Omit<AuthContext, 'offered'>) => boolean
-  /** Whether a user has it here. */
-  readonly isOf: (auth: AuthContext, known: UserWithLinks) => boolean
+  /** Whether a user has it here; default whether it is one of their factors. */
+  readonly isOf?: (auth: AuthContext, known: UserWithLinks) => boolean
   /** The names under which a user has it, such as those of providers; default its own. */
   readonly namesFor?: (auth: AuthContext, known: UserWithLinks) => readonly string[]
   /** What it is as a factor of the account; absent for a first factor. */

@@ -113,7 +113,7 @@ async function readAccount ({ accounts }: AuthContext, userId: string) {
 }
 
 /** How a user can reauthenticate: `password`, `mail`, kinds of factors, names of providers. */
-export async function methodsOf (auth: AuthContext, userId: string): Promise<string[]> {
+export async function methodNamesOf (auth: AuthContext, userId: string): Promise<string[]> {
   const found = await readAccount(auth, userId)
   return found === null ? [] : namesOfMethods(auth, found)
 }

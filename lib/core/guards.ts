@@ -5,7 +5,7 @@ import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
 import type { AuthContext } from './context.js'
-import { currentPrincipal, currentStatus, methodsOf } from './current-user.js'
+import { currentPrincipal, currentStatus, methodNamesOf } from './current-user.js'
 import { isRecent } from './recent.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
 import { mergedVary } from './site.js'
@@ -245,7 +245,7 @@ async function askToReauthenticate (
   if (kinds?.length === 0) return askAt(auth, request, reply, { to: 'secondFactor', code: 'second_factor_missing' })
   if (reply.sent || undecided.has(request)) throw new AuthError('reauthenticate')
   if (!redirects.redirect(request, reply, 'reauthenticate', { needsFactor })) {
-    request.svcAuthDetails = { methods: kinds ?? await methodsOf(auth, userId) }
+    request.svcAuthDetails = { methods: kinds ?? await methodNamesOf(auth, userId) }
     throw new AuthError('reauthenticate', { details: request.svcAuthDetails })
   }
   return new Promise(() => {})

@@ -1,11 +1,9 @@
-import type { User } from '../accounts/account.js'
+import type { FactorKind, User } from '../accounts/account.js'
 import { FIRST_FACTORS, type Principal } from '../authentication.js'
 import { AuthError, invalidRequest } from '../errors.js'
 import { callHook } from '../hooks.js'
-import type { FactorKind } from '../schema/extras.js'
-import type { FirstFactor } from '../second-factor.js'
 import type {
-  Asked, Asking, AuthContext, FactorTraits, Method, Owner, ProofSubmission, Proven, UserWithLinks
+  Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, Owner, ProofSubmission, Proven, UserWithLinks
 } from './context.js'
 import type { Content } from './pages/elements.js'
 import type { View } from './pages/layout.js'
@@ -17,14 +15,18 @@ export function hasFactors (auth: Pick<AuthContext, 'offered'>): boolean {
 
 /** How a user can reauthenticate here: names of methods, and of providers. */
 export function namesOfMethods (auth: AuthContext, known: UserWithLinks): string[] {
-  return auth.offered.flatMap(({ name, isOf, namesFor }) =>
-    isOf(auth, known) ? namesFor?.(auth, known) ?? [name] : [])
+  return methodsOf(auth, known).flatMap(({ name, namesFor }) => namesFor?.(auth, known) ?? [name])
+}
+
+/** The methods that this process offers and a user has. */
+export function methodsOf (auth: AuthContext, known: UserWithLinks): Method[] {
+  return auth.offered.filter(({ name, isOf }) =>
+    isOf?.(auth, known) ?? known.user.factors?.some(kind => kind === name) === true)
 }
 
 /** Whether this process, with its options, offers a user a method to sign in. */
 export function canSignIn (auth: AuthContext, user: UserWithLinks['user'], links: UserWithLinks['links']): boolean {
-  return auth.offered.some(({ factor, isOf }) =>
-    (factor?.signsIn ?? factor === undefined) && isOf(auth, { user, links }))
+  return methodsOf(auth, { user, links }).some(({ factor }) => factor?.signsIn ?? factor === undefined)
 }
 
 /** The kinds of factors by which a user can authenticate here. */

@@ -1,6 +1,6 @@
 import { type AuthContext, needed } from '../core/context.js'
 import { currentPrincipal, currentUser } from '../core/current-user.js'
-import { askBy, namesOfMethods } from '../core/methods.js'
+import { askBy, methodsOf, namesOfMethods } from '../core/methods.js'
 import {
   type Html, action, button, checkboxField, emailField, html, htmlForm, links, nameField, newPasswordField,
   passwordField, sentence, ways
@@ -143,8 +143,7 @@ export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) =
   const { user: { email }, record: { principal } } = present
   const names = namesOfMethods(auth, present)
   const hidden = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
-  const methods = auth.offered.filter(({ factor, isOf }) =>
-    (factor !== undefined || !needsFactor) && isOf(auth, present))
+  const methods = methodsOf(auth, present).filter(({ factor }) => factor !== undefined || !needsFactor)
   const asked = await askBy(auth, methods, view, { action: 'local/reauthenticate', hidden, email, names })
   return {
     title: confirm.title,

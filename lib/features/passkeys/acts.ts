@@ -8,7 +8,7 @@ import { type AuthContext, needed } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
 import { recent } from '../../core/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
-import { CEREMONY_MS, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
+import { CEREMONY_MS, PASSKEY, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
 import { putEntry } from '../../session/lifecycle.js'
 import { principalOf } from '../../session/record.js'
@@ -169,7 +169,7 @@ export const renamePasskey = form({
   const renamed = await auth.accounts.changeFactors(userId, {
     generation,
     endsSessions: false,
-    change: changeOf(id, present => present.kind === 'passkey' ? { ...present, name: shown } : null)
+    change: changeOf(id, present => present.kind === PASSKEY ? { ...present, name: shown } : null)
   })
   if (renamed === null) throw noPasskey()
 })

@@ -6,6 +6,9 @@ import { notLoaded, uuidFromBase64url, uuidToBase64url } from '../../base/values
 import { checkedName } from '../../claims.js'
 import { AuthError, PASSKEY_REFUSED } from '../../errors.js'
 
+/** The kind of factor that a passkey is. */
+export const PASSKEY = 'passkey'
+
 /** The application as authenticators know it. */
 export interface RelyingParty {
   readonly name: string

@@ -4,7 +4,6 @@ export const byPasskey: Method = {
   name: 'passkey',
   option: 'passkeys',
   isOffered: ({ parts }) => parts.passkeys !== null,
-  isOf: (_auth, { user }) => user.factors?.includes('passkey') === true,
   factor: { signsIn: true, isReplaceable: true, pages: async () => (await import('./page.js')).PASSKEY_PAGES },
   async ask (auth, { texts }, { action, hidden, field }) {
     const { passkeyForm } = await import('./form.js')

@@ -3,10 +3,10 @@ import { action, button, html, section } from '../../core/pages/elements.js'
 import { passkeyForm, passkeyHints, passkeySignal } from './form.js'
 import { type Section, page, targetsOf } from '../../core/pages/page.js'
 import { textIn } from '../../core/pages/parts.js'
-import { mailCodeField } from '../second-factor/authenticator.js'
 import { isCodeMailed } from '../second-factor/enrolment.js'
-import { type FactorPages, factorNameField } from '../second-factor/factors-page.js'
-import { byPasskey } from './method.js'
+import { type FactorPages, factorNameField, mailCodeField } from '../second-factor/factor-pages.js'
+import { PASSKEY } from './ceremonies.js'
+import type { User } from '../../accounts/account.js'
 
 /**
  * The page between a sign-in by password and the page after it, on which the browser makes a
@@ -50,7 +50,7 @@ export const PASSKEY_PAGES: FactorPages = {
     const { factors } = texts
     const { ceremonies, optionsPath: options, scriptPath: script } = auth.parts.passkeys
     const { rpId, userId, ...names } = ceremonies.userDetails(user)
-    const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === byPasskey.name ? id : [])
+    const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === PASSKEY ? id : [])
     return {
       script,
       content: section(factors.addPasskey, html`<p>${factors.passkeysText}</p>
@@ -72,8 +72,12 @@ export const passkeysSection: Section = {
   name: 'passkeys',
   order: 10,
   show ({ auth, user }) {
-    const passkeys = byPasskey.isOf(auth, { user, links: [] }) ? auth.parts.passkeys : null
+    const passkeys = hasPasskey(user) ? auth.parts.passkeys : null
     return passkeys && passkeySignal('current-user-details', { ...passkeys.ceremonies.userDetails(user) })
   },
-  script: (auth, user) => byPasskey.isOf(auth, { user, links: [] }) ? auth.parts.passkeys?.scriptPath ?? null : null
+  script: (auth, user) => hasPasskey(user) ? auth.parts.passkeys?.scriptPath ?? null : null
+}
+
+function hasPasskey ({ factors }: User): boolean {
+  return factors?.includes(PASSKEY) === true
 }

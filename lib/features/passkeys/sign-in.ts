@@ -4,9 +4,9 @@ import { type Factor, type User, isBlocked } from '../../accounts/account.js'
 import { changeOf } from '../../accounts/factors.js'
 import { audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type AuthContext, needed, type Proven, type Owner } from '../../core/context.js'
+import { type AuthContext, type Owner, type Proven, needed } from '../../core/context.js'
 import { AuthError, PASSKEY_REFUSED } from '../../errors.js'
-import { CounterRegression, type PasskeyResponse, UnknownPasskey, readResponse } from './ceremonies.js'
+import { CounterRegression, PASSKEY, type PasskeyResponse, UnknownPasskey, readResponse } from './ceremonies.js'
 import { keyOf, takeEntry } from '../../session/lifecycle.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { DAY_MS } from '../../base/values.js'
@@ -119,5 +119,5 @@ export async function usePasskey (
 }
 
 export function passkeysIn (factors: readonly Factor[]): Factor[] {
-  return factors.filter(({ kind }) => kind === 'passkey')
+  return factors.filter(({ kind }) => kind === PASSKEY)
 }

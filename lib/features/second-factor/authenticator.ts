@@ -13,7 +13,7 @@ import {
   type Content, Html, type Texts, action, button, checkboxField, codeField, html, htmlForm, sentence, ways
 } from '../../core/pages/elements.js'
 import type { Page, View } from '../../core/pages/layout.js'
-import { type Targets, page, redirected, targetsOf } from '../../core/pages/page.js'
+import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withQuery } from '../../core/redirects.js'
 import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../../core/schema.js'
 import { AuthError, WRONG_SET_UP_CODE } from '../../errors.js'
@@ -24,11 +24,11 @@ import {
   requireRecentFactor, sendMailCode
 } from './enrolment.js'
 import { countAttempt, openSecret, readCode, stepOf } from './sign-in.js'
-import { newTotpSecret, qrSvg, totpUri } from './totp.js'
+import { APP, RECOVERY, newTotpSecret, qrSvg, totpUri } from './totp.js'
 import { hasFactorThat, scriptOf } from '../../core/methods.js'
 import type { Submission } from '../../core/submission.js'
-import type { FactorPages } from './factors-page.js'
-import { byApp } from './methods.js'
+import { type FactorPages, type SetUp, mailCodeField } from './factor-pages.js'
+import { hasSecondFactor } from './second-factor.js'
 
 /** An authenticator app before its first code. The secret is sealed for the id of the factor. */
 interface PendingTotp {
@@ -50,7 +50,7 @@ const recoveryCodes = objectOf('The recovery codes: no other answer contains the
 
 export const beginTotp = form({
   path: '/local/totp/enroll',
-  when: byApp.isOffered,
+  when: hasSecondFactor,
   summary: 'Begin to set up an authenticator app',
   description: 'The last authentication must be less than ten minutes old, by a factor of the user if they have ' +
     'one. Nothing changes until a code confirms it.',
@@ -78,7 +78,7 @@ export const beginTotp = form({
  */
 export const confirmTotp = form({
   path: '/local/totp/confirm',
-  when: byApp.isOffered,
+  when: hasSecondFactor,
   summary: 'Confirm an authenticator app by its first code',
   description: 'All other sessions of the user end. A sign-in that waits for it is finished.',
   user: 'signed-in-or-not',
@@ -109,16 +109,16 @@ export const confirmTotp = form({
   if (asksMailCode) await assertMailCode(auth, request, userId, mailCode)
   const { id, secret } = pending
   const { text } = await openSecret(auth, request, pending)
-  const step = typed.kind === 'totp' ? stepOf(auth, text, typed.code) : null
+  const step = typed.kind === APP ? stepOf(auth, text, typed.code) : null
   if (step === null) throw new AuthError('invalid_code', { message: WRONG_SET_UP_CODE })
   if (await takeEntry(request, ENROLMENT) === null) throw new AuthError('invalid_state')
 
   const codes = newRecoveryCodes()
-  const totp = newFactor('totp', { id, secret, counter: step, usedAt: Date.now() })
+  const totp = newFactor(APP, { id, secret, counter: step, usedAt: Date.now() })
   await addFactor(auth, submission, enrolling, {
     proof: { method: 'totp', at: Date.now() },
     endsSessions: true,
-    change: factors => [...withRecoveryCodes(factors, codes).filter(({ kind }) => kind !== byApp.name), totp]
+    change: factors => [...withRecoveryCodes(factors, codes).filter(({ kind }) => kind !== APP), totp]
   })
   return shown(auth, submission, codes)
 })
@@ -126,7 +126,7 @@ export const confirmTotp = form({
 /** Removes the authenticator app of the signed-in user; the recovery codes with the last factor. */
 export const removeTotp = form({
   path: '/local/totp/remove',
-  when: byApp.isOffered,
+  when: hasSecondFactor,
   summary: 'Remove the authenticator app of the signed-in user',
   description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',
@@ -135,18 +135,18 @@ export const removeTotp = form({
 }, async (auth, { request, outbox }) => {
   const { user, record } = await requireRecentFactor(auth, request)
   const { factors: kinds = [] } = user
-  if (!kinds.some(kind => kind === byApp.name)) {
+  if (!kinds.some(kind => kind === APP)) {
     throw new AuthError('not_found', { message: 'This account has no authenticator app.' })
   }
   if (!hasFactorThat(auth, user, 'signsIn')) await assertNotRequired(auth, record)
-  await changeOwnFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === byApp.name))
+  await changeOwnFactors(auth, request, record, factors => withoutFactors(factors, ({ kind }) => kind === APP))
   audit('factor-removed', { userId: user.userId, method: 'totp', by: 'user' }, request)
   outbox.notice('factor-removed', user)
 })
 
 export const renewRecoveryCodes = form({
   path: '/local/recovery-codes',
-  when: byApp.isOffered,
+  when: hasSecondFactor,
   summary: 'Replace the recovery codes of the signed-in user',
   description: 'The last second factor must be less than ten minutes old. All other sessions of the user end.',
   user: 'signed-in',
@@ -215,22 +215,14 @@ function newFactor (kind: FactorKind, content: Partial<Factor>): Factor {
 }
 
 function withRecoveryCodes (factors: readonly Factor[], codes: readonly string[]): Factor[] {
-  return [...factors.filter(({ kind }) => kind !== 'recovery'), recoveryFactor(codes)]
+  return [...factors.filter(({ kind }) => kind !== RECOVERY), recoveryFactor(codes)]
 }
 
 function recoveryFactor (codes: readonly string[]): Factor {
-  return newFactor('recovery', { data: { hashes: codes.map(recoveryHash) } })
+  return newFactor(RECOVERY, { data: { hashes: codes.map(recoveryHash) } })
 }
 
-export interface SetUp {
-  readonly targets: Targets
-  /** Whether the user has to enter a code that is sent by e-mail, too. */
-  readonly asksMailCode: boolean
-  /** The page to go back to; null where a sign-in waits for the factor. */
-  readonly back: string | null
-}
-
-export const totpPage = page({ path: '/local/totp', when: byApp.isOffered }, async (auth, view) => {
+export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, async (auth, view) => {
   const { request, reply, texts, next, isLost } = view
   const here = withQuery(pathOf(auth, 'local/totp'), { next })
   const pending = await pendingTotp(auth, request, isLost).catch(async (error: unknown) => {
@@ -281,7 +273,7 @@ export const APP_PAGES: FactorPages = {
   }),
   label: ({ factors }) => factors.app,
   item: ({ texts }) => ({ name: texts.factors.app, kind: null, remove: 'local/totp/remove', rename: null }),
-  setUp: ({ auth, texts, own, saved, look }) => own.every(({ kind }) => kind !== byApp.name) &&
+  setUp: ({ auth, texts, own, saved, look }) => own.every(({ kind }) => kind !== APP) &&
     action(auth.formPaths.get('local/totp/enroll'), saved, texts.factors.setUp, { look })
 }
 
@@ -313,8 +305,4 @@ export function leaveForm (
   auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
   return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
-}
-
-export function mailCodeField ({ factors }: Texts): Html {
-  return codeField('mailCode', factors.mailCode, 'numeric', factors.mailText)
 }

@@ -1,59 +1,19 @@
 import { pathOf } from '../../core/act.js'
-import type { User } from '../../accounts/account.js'
-import type { Asking, AuthContext } from '../../core/context.js'
-import { byRecoveryCode } from './methods.js'
+import type { AuthContext } from '../../core/context.js'
 import { currentUser } from '../../core/current-user.js'
 import { missingAuthentication } from '../../core/recent.js'
 import { withQuery } from '../../core/redirects.js'
 import {
-  type Content, type Html, type Texts, action, button, dateIn, field, filled, html, htmlForm, row, section, verbatim
+  type Content, type Html, action, button, dateIn, filled, html, htmlForm, row, section, verbatim
 } from '../../core/pages/elements.js'
-import { type Section, type Targets, page, redirected } from '../../core/pages/page.js'
+import { type Section, page, redirected } from '../../core/pages/page.js'
 import { maySendMailCode } from './enrolment.js'
-import { type SetUp, enrolPage } from './authenticator.js'
+import { enrolPage } from './authenticator.js'
 import { type UserFactor, listFactors } from '../app-auth/users.js'
 import { pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
 import { hasFactors, scriptOf } from '../../core/methods.js'
-import type { View } from '../../core/pages/layout.js'
-
-declare module '../../core/context.js' {
-  interface FactorTraits {
-    /** What the pages of factors show of it. */
-    readonly pages?: () => Promise<FactorPages>
-  }
-}
-
-/** What the pages of factors show of a method. */
-export interface FactorPages {
-  /** Asks the user to set the factor up. */
-  readonly enrol?: (auth: AuthContext, view: View, setUp: SetUp) => Promise<Asking>
-  /** What it is called; absent for what is not listed. */
-  readonly label?: (texts: Texts) => string
-  /** How one is listed. */
-  readonly item?: (view: FactorsView, factor: UserFactor) => FactorItem
-  /** The button below the list. */
-  readonly setUp?: (view: FactorsView) => Content
-  /** A section below; null for none. */
-  readonly section?: (view: FactorsView) => Asking | null
-}
-
-interface FactorItem {
-  readonly name: string
-  /** What it is, where the name does not say it. */
-  readonly kind: string | null
-  /** The paths below the prefix by which it is removed and, if the user names it, renamed. */
-  readonly remove: string
-  readonly rename: string | null
-}
-
-export interface FactorsView extends Pick<View, 'texts' | 'typed'> {
-  readonly auth: AuthContext
-  readonly user: User
-  readonly own: readonly UserFactor[]
-  readonly saved: Targets
-  /** How the button looks that sets up the first factor. */
-  readonly look: 'primary' | 'quiet'
-}
+import { type FactorItem, type FactorPages, type FactorsView, factorNameField } from './factor-pages.js'
+import { RECOVERY } from './totp.js'
 
 export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
   const { request, reply, texts, typed, next, isLost } = view
@@ -139,16 +99,9 @@ function listed (
     action(auth.formPaths.get(remove), hidden, account.remove, { label, look: 'danger' })}</li>`
 }
 
-export function factorNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {
-  const attributes = html` maxlength="64"`
-  return field({
-    name: 'name', label: factors.passkeyName, type: 'text', autocomplete: 'off', value, isOptional, attributes
-  })
-}
-
 export const RECOVERY_PAGES: FactorPages = {
   section ({ auth, texts: { factors }, own, saved }) {
-    const codes = own.find(({ kind }) => kind === byRecoveryCode.name)
+    const codes = own.find(({ kind }) => kind === RECOVERY)
     if (codes === undefined) return null
     const renew = action(auth.formPaths.get('local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
     return {

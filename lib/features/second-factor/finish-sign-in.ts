@@ -19,8 +19,8 @@ import { enrollingUser } from './enrolment.js'
 import { attemptSignIn, continueSignIn, pendingSecondFactor, takePendingSecondFactor } from './sign-in.js'
 import { askBy, factorsOfUser, verifyBy } from '../../core/methods.js'
 import type { Submission } from '../../core/submission.js'
-import { byRecoveryCode } from './methods.js'
 import { hashesIn } from '../../core/codes.js'
+import { RECOVERY } from './totp.js'
 
 /** With so many recovery codes left, browsers are told how many. */
 const FEW_CODES = 2
@@ -50,7 +50,7 @@ export const finishSignIn = form({
   isSignInAttempt: true,
   async again (auth, submission) {
     const { user, record: { principal, methods } } = await current(auth, submission.request)
-    const isRecovery = methods.some(({ method }) => method === byRecoveryCode.name)
+    const isRecovery = methods.some(({ method }) => method === RECOVERY)
     const hashes = isRecovery ? (await auth.accounts.factors(user.userId)).flatMap(({ data }) => hashesIn(data)) : null
     return signedInBy(auth, submission, { principal, user, codesLeft: hashes && hashes.length })
   }

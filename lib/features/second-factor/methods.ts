@@ -22,13 +22,11 @@ const byCode: Pick<Method, 'option' | 'isOffered' | 'ask' | 'verify'> = {
 export const byApp: Method = {
   ...byCode,
   name: 'totp',
-  isOf: (_auth, { user }) => user.factors?.includes('totp') === true,
   factor: { isAlwaysDue: true, pages: async () => (await import('./authenticator.js')).APP_PAGES }
 }
 
 export const byRecoveryCode: Method = {
   ...byCode,
   name: 'recovery',
-  isOf: (_auth, { user }) => user.factors?.includes('recovery') === true,
   factor: { pages: async () => (await import('./factors-page.js')).RECOVERY_PAGES }
 }

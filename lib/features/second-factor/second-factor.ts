@@ -6,10 +6,15 @@ import { signedText, verifiedText } from '../../core/signed-text.js'
 import {
   type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../../option-checks.js'
-import type { FirstFactor } from '../../second-factor.js'
 import { type Secrets, derivedSecrets, requiredDataSecrets } from '../../secrets.js'
+import type { AuthContext, FirstFactor } from '../../core/context.js'
 
 export type { FirstFactor } from '../../core/context.js'
+
+/** Whether the application has authenticator apps and recovery codes. */
+export function hasSecondFactor ({ parts }: Pick<AuthContext, 'parts'>): boolean {
+  return parts.secondFactor !== null
+}
 
 declare module '../../core/context.js' {
   interface Parts {

@@ -18,7 +18,7 @@ import {
 import type { Principal } from '../../session/record.js'
 import { useOwner } from '../../session/several-cookies.js'
 import { PENDING_MS, SECOND_STEP } from '../../session/store.js'
-import { totpStep } from './totp.js'
+import { APP, RECOVERY, totpStep } from './totp.js'
 import type { Findings } from '../../core/findings.js'
 import { factorsOf, isFactorDue } from '../../core/methods.js'
 
@@ -222,12 +222,12 @@ async function spendCode (
 ): Promise<FactorProven> {
   const { request, outbox } = submission
   const { userId } = owner
-  const spend = kind === 'totp' ? await totpSpending(auth, request, userId, code) : recoverySpending(code)
+  const spend = kind === APP ? await totpSpending(auth, request, userId, code) : recoverySpending(code)
   const { user, spent } = await countAttempt(auth, submission, owner, spend)
   // It is wrong, or another request has spent it.
   if (spent === null) throw new AuthError('invalid_code')
   const proof = { method: kind, at: Date.now() }
-  if (kind === 'totp') return { proof, user, codesLeft: null }
+  if (kind === APP) return { proof, user, codesLeft: null }
   const left = hashesIn(spent.data).length
   audit('recovery-code', { userId, left }, request)
   outbox.notice('recovery-code-used', user)
@@ -261,7 +261,7 @@ export async function countAttempt (
 async function totpSpending (
   auth: AuthContext, request: FastifyRequest, userId: string, code: string
 ): Promise<FactorSpending> {
-  const factor = (await auth.accounts.factors(userId)).find(({ kind }) => kind === 'totp')
+  const factor = (await auth.accounts.factors(userId)).find(({ kind }) => kind === APP)
   if (factor === undefined) return () => null
   const { text, isOld } = await openSecret(auth, request, { ...factor, userId })
   const step = stepOf(auth, text, code)
@@ -278,7 +278,7 @@ async function totpSpending (
 function recoverySpending (code: string): FactorSpending {
   const hash = recoveryHash(code)
   return factors => {
-    const present = factors.find(({ kind, data }) => kind === 'recovery' && hashesIn(data).includes(hash))
+    const present = factors.find(({ kind, data }) => kind === RECOVERY && hashesIn(data).includes(hash))
     if (present === undefined) return null
     const data = { ...present.data, hashes: hashesIn(present.data).filter(other => other !== hash) }
     return { ...present, data, usedAt: Date.now() }

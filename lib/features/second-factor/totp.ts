@@ -2,6 +2,10 @@ import { createHmac } from 'node:crypto'
 import { isEqual } from '../../secrets.js'
 import { BASE32, bytesOf, randomText } from '../../core/codes.js'
 
+/** The kinds of factors that this feature keeps. */
+export const APP = 'totp'
+export const RECOVERY = 'recovery'
+
 /** Seconds of a time step, which authenticator apps assume, as SHA-1 and six digits. */
 const PERIOD = 30
 const DIGITS = 6
