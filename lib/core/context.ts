@@ -132,8 +132,8 @@ export interface FactorTraits {
 }
 
 export interface Asked {
-  /** The path of the form below the prefix. */
-  readonly action: string
+  /** Where the form leads; undefined where its act is not mounted. */
+  readonly action: string | undefined
   readonly hidden: Readonly<Record<string, string | null>>
   readonly email: string | null
   /** The names under which the user can authenticate. */

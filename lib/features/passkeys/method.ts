@@ -8,7 +8,7 @@ export const byPasskey: Method = {
   async ask (auth, { texts }, { action, hidden, field }) {
     const { passkeyForm } = await import('./form.js')
     const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
-    const form = { ceremony: 'factor', options, action: auth.formPaths.get(action), hidden, fields: field } as const
+    const form = { ceremony: 'factor', options, action, hidden, fields: field } as const
     return { content: passkeyForm(texts, form), isButton: true, script }
   },
   async offer (auth, { texts, failure }, hidden) {

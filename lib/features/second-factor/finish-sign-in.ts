@@ -148,7 +148,7 @@ export const secondFactorPage = page({ path: '/local/second-factor', when: finis
   const hidden = targetsOf(auth, 'local/second-factor', { next })
   const methods = auth.offered.filter(({ name }) => kinds.some(kind => kind === name))
   const asked = await askBy(auth, methods, view, {
-    action: 'local/second-factor', hidden, email: null, names: kinds, field
+    action: auth.formPaths.get('local/second-factor'), hidden, email: null, names: kinds, field
   })
   return {
     title: factors.secondTitle,
