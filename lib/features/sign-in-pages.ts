@@ -144,7 +144,8 @@ export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) =
   const names = namesOfMethods(auth, present)
   const hidden = targetsOf(auth, 'pages/confirm', { next, second_factor: needsFactor ? 'true' : null })
   const methods = methodsOf(auth, present).filter(({ factor }) => factor !== undefined || !needsFactor)
-  const asked = await askBy(auth, methods, view, { action: auth.formPaths.get('local/reauthenticate'), hidden, email, names })
+  const action = auth.formPaths.get('local/reauthenticate')
+  const asked = await askBy(auth, methods, view, { action, hidden, email, names })
   return {
     title: confirm.title,
     script: asked.script,
