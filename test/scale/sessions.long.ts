@@ -85,7 +85,7 @@ for (const [name, database] of Object.entries(DATABASES)) {
       }
     })
 
-    t.test('attack 3: one callback at two processes at once has one success and one token request', async t => {
+    t.test('attack 3: one callback at two processes at once leaves one session, by one token request', async t => {
       for (let round = 0; round < ROUNDS; round++) {
         const visitor = at(third)
         const callback = await visitor.leaveFor('mine', ADA_AT_MINE)
@@ -93,13 +93,14 @@ for (const [name, database] of Object.entries(DATABASES)) {
 
         const answers = await Promise.all(tabs.map(async tab => tab.get(callback)))
 
-        t.strictSame(answers.map(({ status, body }) => body.code ?? status).sort(), [302, 'invalid_state'], `round ${round}`)
+        const outcomes = answers.map(({ status, body }) => body.code ?? status)
+        t.ok(outcomes.includes(302) && outcomes.every(outcome => [302, 'invalid_state'].includes(outcome)), `round ${round}: ${outcomes}`)
         const state = new URL(callback, one.origin).searchParams.get('state')
         const redeemed = [...one.redeemed, ...other.redeemed].filter(redeemed => redeemed === state)
         t.equal(redeemed.length, 1, 'one token request')
-        for (const [index, tab] of tabs.entries()) {
-          if (answers[index]?.status === 302) t.equal(await passesAt(tab.cookie), 3)
-        }
+        // The session of an answer that was sent again takes the place of the first one.
+        const passing = await Promise.all(tabs.filter((_, index) => outcomes[index] === 302).map(async ({ cookie }) => passesAt(cookie)))
+        t.strictSame(passing.filter(count => count > 0), [3])
       }
     })
 
