@@ -2,7 +2,9 @@ import { Signer } from '@fastify/cookie'
 import t from 'tap'
 import { LocalIdentityProvider } from '../lib/features/local/local-identity-provider.js'
 import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
+import { Passkeys } from '../lib/passkeys.js'
 import { OidcProvider } from '../lib/providers/oidc.js'
+import { SecondFactor } from '../lib/second-factor.js'
 import { MemoryAuthStore } from '../lib/engines/memory/memory.js'
 import { setEnv } from './helpers/environment.js'
 
@@ -445,6 +447,8 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     { rateLimit },
     new RegExp(`^rateLimit\\.${Object.keys(rateLimit).join()} must be a whole number from 1$`)
   ]),
+  ['a passkey as second factor', { secondFactor: new Passkeys({ name: 'Shop' }) }, /^secondFactor must be new SecondFactor\(\{ issuer: 'Shop' \}\) of /],
+  ['a second factor as passkeys', { passkeys: new SecondFactor({ issuer: 'Shop' }) }, /^passkeys must be new Passkeys\(\{ name: 'Shop' \}\) of /],
   ['a negative time window', { rateLimit: { timeWindow: -1 } }, /^rateLimit\.timeWindow must be a whole number of milliseconds from 1$/],
   ['a limit of another name', { rateLimit: { logins: 5 } }, /^rateLimit has no option "logins"; it is called login$/],
   ['a limit that every object has', { rateLimit: { toString: 5 } }, /^rateLimit has no option "toString"; expected one of timeWindow, /],

@@ -124,3 +124,13 @@ export function withFactors (account: Account, factors: readonly Factor[]): Acco
     factors: [...factors].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
   }
 }
+
+/** The hashes of the recovery codes that were not used. */
+export function hashesIn ({ hashes }: Factor['data']): string[] {
+  return Array.isArray(hashes) ? hashes : []
+}
+
+/** How many recovery codes a factor has left; null for another kind. */
+export function codesLeftIn ({ kind, data }: Pick<Factor, 'kind' | 'data'>): number | null {
+  return kind === 'recovery' ? hashesIn(data).length : null
+}

@@ -26,9 +26,14 @@ export function brand (branded: Class, name: string): void {
   Object.defineProperty(branded, Symbol.hasInstance, {
     value (this: Class, value: unknown): boolean {
       const isInstance = isInstanceOf.call(this, value)
-      return isInstance || (this === branded && brandOf(value)?.name === name)
+      return isInstance || (this === branded && isBranded(value, name))
     }
   })
+}
+
+/** Whether a class of this name has made a value, in any copy of the package: it is not loaded. */
+export function isBranded (value: unknown, name: string): boolean {
+  return brandOf(value)?.name === name
 }
 
 /** Returns the version of another copy that has made a value; null for any other value. */

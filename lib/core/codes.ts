@@ -1,5 +1,4 @@
 import { hash, randomBytes, randomInt } from 'node:crypto'
-import type { Factor } from '../accounts/account.js'
 
 /** Crockford's base32, without letters that pass for others. */
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
@@ -67,9 +66,4 @@ export function randomText (alphabet: string, length: number): string {
 export function bytesOf (text: string): Buffer {
   const bits = Array.from(text, character => BASE32.indexOf(character).toString(2).padStart(5, '0')).join('')
   return Buffer.from(Array.from(bits.matchAll(/.{8}/g), ([byte]) => parseInt(byte, 2)))
-}
-
-/** The hashes of the recovery codes that were not used. */
-export function hashesIn ({ hashes }: Factor['data']): string[] {
-  return Array.isArray(hashes) ? hashes : []
 }

@@ -87,7 +87,8 @@ export async function reauthenticateBy (
   auth: AuthContext, request: FastifyRequest, verify: (owner: Owner) => Promise<Proven>
 ): Promise<void> {
   const { user, links, record } = await current(auth, request)
-  const { proof } = await verify(async () => ({ ...user, links }))
+  const { userId, generation } = user
+  const { proof } = await verify(async () => ({ userId, generation, user, links }))
   await completeReauthentication(request, record, proof.method)
 }
 

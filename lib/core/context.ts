@@ -173,8 +173,14 @@ export interface ProofFields {
 
 export type ProofSubmission = Submission<ProofFields> & Partial<Pick<HashingSubmission<unknown>, 'passwords'>>
 
-/** Finds the user whose proof is checked, with the generation that they must still have. */
-export type Owner = () => Promise<Pick<User, 'userId' | 'generation'> & { readonly links?: readonly Link[] }>
+/**
+ * Finds the user whose proof is checked, with the generation that they must still have; with what
+ * was read of them to find them.
+ */
+export type Owner = () => Promise<Pick<User, 'userId' | 'generation'> & {
+  readonly user?: User
+  readonly links?: readonly Link[]
+}>
 
 export interface Proven {
   /** The user as they are now; null where a password was compared. */

@@ -60,7 +60,7 @@ export function hasFactorThat (
 export function assertCanAsk (auth: AuthContext, user: User): void {
   const { userId, factors: kinds = [] } = user
   if (!cannotAsk(auth, user)) return
-  const option = auth.methods.find(({ name }) => kinds.some(kind => kind === name))?.option
+  const { option = 'that offers it' } = auth.methods.find(({ name }) => kinds.some(kind => kind === name)) ?? {}
   throw new AuthError('unavailable', {
     cause: new Error(`the user ${userId} has a second factor (${kinds.join(', ')}) that this process cannot ask for: ` +
       `set the option ${option} in all processes before users set up factors`)
@@ -101,7 +101,8 @@ export async function isFactorRequiredOf (auth: AuthContext, principal: Principa
 export async function verifyBy (
   auth: AuthContext, methods: readonly Method[], submission: ProofSubmission, owner: Owner
 ): Promise<Proven> {
-  for (const { verify } of methods) {
+  const isFirst = ({ factor }: Method): boolean => factor === undefined
+  for (const { verify } of methods.toSorted((one, other) => Number(isFirst(one)) - Number(isFirst(other)))) {
     const verified = verify?.(auth, submission, owner) ?? null
     if (verified !== null) return verified
   }

@@ -1,7 +1,8 @@
 /** The options that are features: objects of classes that the application imports. */
 import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
-import { hasMethods, mustBe, optional } from '../option-checks.js'
+import { isBranded } from '../base/values.js'
+import { mustBe, optional } from '../option-checks.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
@@ -20,13 +21,11 @@ export interface FeatureOptions {
   pages?: Pages | undefined
 }
 
-const resolving = hasMethods<{ resolve: unknown }>('resolve')
-
 export const FEATURE_OPTIONS = {
   secondFactor: optional(mustBe("new SecondFactor({ issuer: 'Shop' }) of fastify-svc-auth/second-factor",
-    (value): value is SecondFactor => resolving(value)), null),
+    (value): value is SecondFactor => isBranded(value, 'SecondFactor')), null),
   passkeys: optional(mustBe("new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys",
-    (value): value is Passkeys => resolving(value)), null),
+    (value): value is Passkeys => isBranded(value, 'Passkeys')), null),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)

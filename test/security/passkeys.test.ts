@@ -85,6 +85,15 @@ t.test('attack 94: a challenge is for one ceremony', async t => {
   t.equal((await finishBy(visitor, device)).statusCode, 200, 'the sign-in that waits is untouched')
 })
 
+t.test('a form with a passkey and a password authenticates by the passkey', async t => {
+  const { mallory, theirs } = await startWithUsers(t, twoFactors())
+
+  const response = theirs.get(await optionsAt(mallory, 'factor'))
+  const answer = await mallory.post('/auth/local/reauthenticate', { response, password: 'a wrong password' })
+
+  t.equal(answer.statusCode, 204, answer.body)
+})
+
 t.test('attack 94, attack 106: a challenge is for one session, once, for five minutes', async t => {
   const { app, device, userId } = await startWithUsers(t)
   const [one, other] = [new Browser(app), new Browser(app)]

@@ -32,8 +32,7 @@ export async function verifyResponse (
 ): Promise<Proven> {
   const { request } = submission
   const response = await takeChallenge(request, await countedResponse(auth, request, field), 'factor')
-  const { userId, generation } = await owner()
-  const user = await auth.accounts.findUser({ userId })
+  const { userId, generation, user = await auth.accounts.findUser({ userId }) } = await owner()
   if (user?.generation !== generation) throw new AuthError('invalid_state')
   return { ...await usePasskey(auth, submission, user, response), codesLeft: null }
 }

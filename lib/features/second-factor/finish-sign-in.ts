@@ -19,7 +19,8 @@ import { enrollingUser } from './enrolment.js'
 import { attemptSignIn, continueSignIn, pendingSecondFactor, takePendingSecondFactor } from './sign-in.js'
 import { askBy, factorsOfUser, verifyBy } from '../../core/methods.js'
 import type { Submission } from '../../core/submission.js'
-import { hashesIn } from '../../core/codes.js'
+import { hashesIn } from '../../accounts/factors.js'
+import { hasSecondFactor } from './second-factor.js'
 import { RECOVERY } from './totp.js'
 
 /** With so many recovery codes left, browsers are told how many. */
@@ -98,7 +99,7 @@ async function finish (
   auth: AuthContext, submission: Submission<ProofFields & { next?: string }>
 ): Promise<SecondFactorSignIn> {
   const { request, fields } = submission
-  if (fields.code === '') throw new AuthError('invalid_code')
+  if (fields.code === '' && hasSecondFactor(auth)) throw new AuthError('invalid_code')
   const factors = auth.offered.filter(({ factor }) => factor !== undefined)
   const { user, proof, codesLeft } = await verifyBy(auth, factors, submission, async () => {
     const waiting = await attemptSignIn(auth, request)
