@@ -64,11 +64,9 @@ export async function runOnce<Answer> (
   const { before = null } = noteOf(request)
   const isSame = before !== null && before.isSame(request)
   let found = isSame && before.isInTime ? before : null
-  if (before !== null && found === null) {
-    // Of two requests that differ, one may guess the short code of the other.
-    if (!isSame) await seenSessions.add(sessionsOf(request).backend.entries, before.startedId)
-    await count()
-  }
+  // Of two requests that differ, one may guess the short code of the other.
+  if (before !== null && !isSame) await seenSessions.add(sessionsOf(request).backend.entries, before.startedId)
+  if (before !== null && found === null) await count()
   const id = before?.firstId ?? idOf(request)
   if (id === null || !hasSecret) return attempt(auth, request, act, { before, id: hasSecret ? tokenIn(request) : null })
 
@@ -82,9 +80,14 @@ export async function runOnce<Answer> (
     found = sent !== null && sent.isInTime ? sent : null
     isSecond = true
   }
-  const answer = found === null
-    ? attempt(auth, request, act, { before, id, isSecond })
-    : repeat(auth, request, act, found)
+  const run = async (): Promise<Answer> => {
+    if (found === null) return attempt(auth, request, act, { before, id, isSecond })
+    const repeated = await repeat(auth, request, act, found)
+    if (repeated !== null) return repeated.answer
+    if (before !== null) await count()
+    return attempt(auth, request, act, { before: found, id, isSecond })
+  }
+  const answer = run()
   running.set(key, answer)
   try {
     return await answer
@@ -128,7 +131,9 @@ async function attempt<Answer> (
     if (error.code === 'invalid_code' && id !== null) await setTimeout(50)
     const found = id === null || record === null ? null : await answeredMeanwhile(request, id, record)
     if (found !== null && 'next' in found) return act.again(found.next)
-    if (found !== null && found.isSame(request) && found.isInTime) return repeat(auth, request, act, found)
+    const isRepeated = found !== null && found.isSame(request) && found.isInTime
+    const repeated = isRepeated ? await repeat(auth, request, act, found) : null
+    if (repeated !== null) return repeated.answer
     // A callback says itself who is signed in, and how to go on.
     const isForm = before !== null && request.method === 'POST'
     throw isForm && (before.sent.digest === undefined || before.isSame(request)) ? sentTwice(request) : error
@@ -174,21 +179,25 @@ function recordOf ({ records }: AuthContext, request: FastifyRequest, id: string
   }
 }
 
-/** Moves the session that the first request has started to a new id, for this one. */
+/**
+ * Moves the session that the first request has started to a new id, for this one; null when that
+ * session has ended or gone on meanwhile.
+ */
 async function repeat<Answer> (
   auth: AuthContext, request: FastifyRequest, act: RepeatableAct<Answer>, { firstId, startedId, sent }: SentBefore
-): Promise<Answer> {
+): Promise<{ answer: Answer } | null> {
   noteRequest(request, { firstId, left: sent.left - 1, next: sent.next })
   await useSession(request, startedId, firstId)
   const record = await currentPrincipal(auth, request) === null ? null : recordIn(request.session)
   // It may have ended; then another session that the browser names is the present one.
-  if (request.session.sessionId !== startedId) throw sentTwice(request)
+  if (request.session.sessionId !== startedId) return null
   if (record !== null) {
     await renewSession(request, record)
-    return act.again(sent.next)
+    return { answer: await act.again(sent.next) }
   }
   const waiting = await moveWaiting(request)
-  throw waiting === null ? sentTwice(request) : new AuthError('second_factor_required', { details: waiting.details })
+  if (waiting === null) return null
+  throw new AuthError('second_factor_required', { details: waiting.details })
 }
 
 function sentTwice ({ method }: FastifyRequest): AuthError {

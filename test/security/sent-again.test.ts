@@ -375,6 +375,44 @@ t.test('an act succeeds whose note cannot be written', async t => {
   t.equal((await new Browser(begun.app).post('/auth/local/login', { ...ADA, password: NEW_PASSWORD })).statusCode, 200)
 })
 
+t.test('a password signs in although the session of the same request goes on meanwhile; a code is told as sent twice', async t => {
+  const store = new MemoryAuthStore()
+  const { entries } = capabilitiesOf(store)
+  if (entries === null) throw new Error('this store keeps no entries')
+  const find = entries.find.bind(entries)
+  let goOn: (() => Promise<unknown>) | null = null
+  entries.find = async key => {
+    const found = await find(key)
+    const go = key.kind === 'seen-session' ? goOn : null
+    if (go !== null) goOn = null
+    await go?.()
+    return found
+  }
+  const begun = await start(t, { store, sessions: undefined })
+  const { secret } = await enrolAda(t, begun)
+  const grace = await begun.app.auth.createUser({ ...GRACE, emailVerified: true })
+  const LOGIN = '/auth/local/login'
+  const started = new Browser(begun.app)
+  await optionsAt(started, 'login')
+  const late = new Browser(begun.app, started.cookies)
+  t.equal((await started.post(LOGIN, GRACE)).statusCode, 200)
+  goOn = async () => started.post(LOGIN, GRACE)
+
+  const answer = await late.post(LOGIN, GRACE)
+
+  t.equal(answer.statusCode, 200, answer.body)
+  t.equal(await userIdIn(late), grace.userId)
+
+  const waiting = new Browser(begun.app)
+  await waitAt(t, waiting)
+  const lost = new Browser(begun.app, waiting.cookies)
+  const code = nextCode(t, secret)
+  t.equal((await waiting.post(FINISH, { code })).statusCode, 200)
+  goOn = async () => waiting.post('/auth/logout')
+  t.match((await lost.post(FINISH, { code })).json(), { code: 'unauthenticated', message: /sent twice/ })
+  t.equal(await userIdIn(lost), null)
+})
+
 t.test('another process answers what is sent again, at once too', async t => {
   for (const [, keep] of ALL_SESSIONS) {
     const kept = await keep(t)
