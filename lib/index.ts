@@ -43,7 +43,7 @@ export type {
 } from './hooks.js'
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core/mail-links.js'
 export type { UserSession } from './core/sign-out.js'
-export type { AnyReply, AnyRequest, Bivariant, Guard, RecentProof, RequiredClaims } from './core/guards.js'
+export type { AnyReply, AnyRequest, Bivariant, Guard, RecentProof, RequiredClaims } from './features/app-auth/guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'

@@ -9,8 +9,8 @@ import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
 import { accepted, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
-import { existingParts } from '../core/pages/parts.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './email/acts.js'
+import { existingParts } from './pages/parts.js'
 import { assertText } from './password/hashing.js'
 
 /**

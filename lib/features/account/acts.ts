@@ -1,7 +1,7 @@
 import { announceRevoke, audit } from '../../audit.js'
 import { checkedName } from '../../claims.js'
 import { current, refreshPrincipal } from '../../core/current-user.js'
-import { recent } from '../../core/recent.js'
+import { recent } from '../second-factor/recent.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
 import { leftUnverified, sendVerification } from '../../core/mail-links.js'

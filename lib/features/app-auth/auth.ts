@@ -18,7 +18,7 @@ import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-req
 import {
   type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
   anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
-} from '../../core/guards.js'
+} from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
 import { canSignIn } from '../../core/methods.js'

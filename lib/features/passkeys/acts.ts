@@ -6,7 +6,7 @@ import { audit } from '../../audit.js'
 import { isUserId, uuidToBase64url } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
-import { recent } from '../../core/recent.js'
+import { recent } from '../second-factor/recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
 import { CEREMONY_MS, PASSKEY, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
@@ -17,7 +17,7 @@ import { type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallen
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
-import { allowCaching } from '../../core/published-documents.js'
+import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import {
   accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn

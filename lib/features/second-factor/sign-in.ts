@@ -4,7 +4,7 @@ import { type FactorChange, type FactorSpending, hashesIn } from '../../accounts
 import type { FoundUser } from '../../accounts/identities.js'
 import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type TypedCode, codeShape, recoveryHash } from '../../core/codes.js'
+import { type TypedCode, codeShape, recoveryHash } from './codes.js'
 import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
 import { type AuthContext, type Owner, type Proven, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { noteOwnToken } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
-import { type Guard, reading } from '../../core/guards.js'
+import { type Guard, reading } from '../app-auth/guards.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
 import { type ResourceMetadata, resourcePublisher } from './metadata.js'

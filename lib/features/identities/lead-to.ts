@@ -3,10 +3,10 @@
  * of pages.
  */
 import type { FastifyReply } from 'fastify'
-import type { AuthContext } from '../context.js'
-import { type Content, type Texts, button, filled, html } from './elements.js'
-import { PageLayout } from './layout.js'
-import { providerLabel } from './parts.js'
+import type { AuthContext } from '../../core/context.js'
+import { type Content, type Texts, button, filled, html } from '../../core/pages/elements.js'
+import { PageLayout } from '../../core/pages/layout.js'
+import { providerLabel } from '../pages/parts.js'
 
 type Look = Pick<AuthContext, 'layout' | 'site'>
 

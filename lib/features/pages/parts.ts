@@ -1,10 +1,12 @@
 import type { FastifyRequest } from 'fastify'
 import type { UnprovenMethods } from '../../accounts/sign-in.js'
 import type { Principal } from '../../session/record.js'
-import { type Mountpoint, pathOf } from '../act.js'
-import type { AuthContext } from '../context.js'
-import { withQuery } from '../redirects.js'
-import { type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html } from './elements.js'
+import { type Mountpoint, pathOf } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import { withQuery } from '../../core/redirects.js'
+import {
+  type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html
+} from '../../core/pages/elements.js'
 
 /** Names that the first letter in upper case does not make. */
 const LABELS: ReadonlyMap<string, string> = new Map([

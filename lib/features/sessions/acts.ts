@@ -1,14 +1,14 @@
-import { type Act, answerWithStatus } from '../core/act.js'
-import type { AuthContext } from '../core/context.js'
-import { currentPrincipal, currentStatus } from '../core/current-user.js'
-import { type FormAnswer, form } from '../core/form.js'
-import { openapiComponents } from '../core/openapi.js'
-import { assertRecent } from '../core/recent.js'
-import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
-import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
-import type { Submission } from '../core/submission.js'
-import { AuthError } from '../errors.js'
-import { authenticationOf, recordIn } from '../session/record.js'
+import { type Act, answerWithStatus } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import { currentPrincipal, currentStatus } from '../../core/current-user.js'
+import { type FormAnswer, form } from '../../core/form.js'
+import { openapiComponents } from '../../core/openapi.js'
+import { assertRecent } from '../second-factor/recent.js'
+import { checkbox, done, isChecked, objectOf, operation } from '../../core/schema.js'
+import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../../core/sign-out.js'
+import type { Submission } from '../../core/submission.js'
+import { AuthError } from '../../errors.js'
+import { authenticationOf, recordIn } from '../../session/record.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -126,7 +126,7 @@ const endListedSession = form({
 
 const signedOut: Act = {
   when: ({ signOutSealer }) => signOutSealer !== null,
-  mount: async mounting => (await import('./identities/sign-out.js')).mountSignedOut(mounting)
+  mount: async mounting => (await import('../identities/sign-out.js')).mountSignedOut(mounting)
 }
 
 /** What reads and ends sessions, in the order of the document. */
@@ -140,5 +140,5 @@ async function endSessions (
   const signOutHere = async (): Promise<void> =>
     (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
   if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
-  return (await import('./identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
+  return (await import('../identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
 }
