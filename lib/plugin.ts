@@ -6,7 +6,6 @@ import type {
 import fp from 'fastify-plugin'
 import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './features/app-auth/auth.js'
-import { answerForGuards } from './features/app-auth/guards.js'
 import type { AuthEvents } from './audit.js'
 import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
@@ -31,6 +30,7 @@ import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
 import { Mailer, setUpMailLimits } from './core/mailer.js'
 import { documentRoutes } from './core/openapi.js'
 import { checkRequests, mountNotFound, setUpScope } from './core/scope.js'
+import { answerForGuards } from './core/guard.js'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -154,7 +154,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
   const hasSteps = mailer !== null || Object.values(resolved.parts).some(part => part !== null)
-  const pageLayout = hasSteps ? (await import('./features/identities/lead-to.js')).layoutOf({ layout, site }) : layout
+  const pageLayout = hasSteps ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site }) : layout
   const context = {
     ...resolved,
     capabilities,

@@ -203,7 +203,7 @@ async function send (
   const path = isOwnPath(url) ? pathnameOf(url) : null
   const provider = auth.providers.find(({ name }) => path === pathOf(auth, `${name}/login`))
   if (provider !== undefined) {
-    return (await import('../features/identities/lead-to.js')).leadToProvider(auth, reply, provider.name, url)
+    return (await import('./pages/lead-to.js')).leadToProvider(auth, reply, provider.name, url)
   }
   // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   return reply.redirect(url, 303)

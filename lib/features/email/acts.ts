@@ -7,7 +7,7 @@ import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal, refreshPrincipal } from '../../core/current-user.js'
 import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
-import { type MailToken, emailDigest, hasMailbox, sendVerification, userOfLink } from '../../core/mail-links.js'
+import { type MailToken, emailDigest, hasMailbox, userOfLink } from '../../core/mail-links.js'
 import {
   dateIn, field, filled, html, links as linksTo, passwordField, section, sentence, usernameField
 } from '../../core/pages/elements.js'
@@ -19,6 +19,7 @@ import { accepted, checkbox, done, isChecked, token } from '../../core/schema.js
 import { existingParts, textIn } from '../pages/parts.js'
 import type { Submission } from '../../core/submission.js'
 import { recordIn } from '../../session/record.js'
+import { sendVerification } from '../mail-links.js'
 
 export const existing = {
   type: 'string',

@@ -6,7 +6,7 @@ import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf }
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current, currentPrincipal } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
-import { assertUserRecent } from '../second-factor/recent.js'
+import { assertUserRecent } from '../recent.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember
 } from '../../core/schema.js'
@@ -124,7 +124,7 @@ const startByForm = (provider: ExternalProvider): Act => form({
   return {
     status: 200,
     body: { url: href },
-    show: async () => (await import('./lead-to.js')).leadToProvider(auth, reply, provider.name, href)
+    show: async () => (await import('../../core/pages/lead-to.js')).leadToProvider(auth, reply, provider.name, href)
   }
 })
 

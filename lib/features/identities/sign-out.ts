@@ -47,7 +47,7 @@ export async function signOutThere (
   await signOutHere()
   const url = record && await endSessionUrl(auth, request, record, auth.redirects.afterSuccess(request, next))
   if (url === null) return undefined
-  const { leadTo } = await import('./lead-to.js')
+  const { leadTo } = await import('../../core/pages/lead-to.js')
   return {
     status: 200,
     body: { url: url.href },

@@ -12,7 +12,7 @@ import { currentPrincipal } from '../../core/current-user.js'
 import { ACCEPTED, form } from '../../core/form.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from '../email/acts.js'
 import { addressOf } from '../../core/limits.js'
-import { type OperatorSignIn, findByMailbox } from '../../core/mail-links.js'
+import type { OperatorSignIn } from '../../core/mail-links.js'
 import {
   type Content, action, button, codeField, filled, html, htmlForm, links, sentence
 } from '../../core/pages/elements.js'
@@ -29,12 +29,13 @@ import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../../sessi
 import type { Principal } from '../../session/record.js'
 import { noteRequest } from '../../session/sent-requests.js'
 import { useOwner } from '../../session/several-cookies.js'
-import { type EntryKey, MAIL_ATTEMPTS, OPERATOR_LINK, type OneTimeEntries, PENDING_MS } from '../../session/store.js'
+import { type EntryKey, MAIL_ATTEMPTS, type OneTimeEntries, OPERATOR_LINK, PENDING_MS } from '../../session/store.js'
 import { email } from '../password/forms.js'
 import type { Submission } from '../../core/submission.js'
 import { mayNeedFactor } from '../../core/methods.js'
 import type { View } from '../../core/pages/layout.js'
 import { hasMailSignIn } from '../local/offers.js'
+import { findByMailbox } from '../mail-links.js'
 
 /** The kind of a sign-in by mail, for the session that asked for it. */
 const MAIL_SIGN_IN = 'mail-sign-in'
@@ -238,7 +239,7 @@ async function signInOwner (
   return signIn(auth, request, {
     user,
     isNew: as === 'new' && 'user',
-    held: as === 'held' ? 'mail' : null,
+    held: as === 'held' ? 'confirms' : null,
     identity: identityOfUser(user, links),
     method: 'mail',
     tokens: null,

@@ -3,7 +3,6 @@ import { digestOf } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
-import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
 import { checkboxField, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
@@ -14,6 +13,7 @@ import { textIn } from '../pages/parts.js'
 import { createAccount, registeredJustNow } from './acts.js'
 import type { Submission } from '../../core/submission.js'
 import { hasMails, hasPasswords } from '../local/offers.js'
+import { assertUnused, findByMailbox, isUsed } from '../mail-links.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000

@@ -15,7 +15,7 @@ import {
 import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withQuery } from '../../core/redirects.js'
-import { factorCode, isChecked, lost, lostPasskeysIn, mailCode, objectOf } from '../../core/schema.js'
+import { isChecked, objectOf } from '../../core/schema.js'
 import { AuthError, WRONG_SET_UP_CODE } from '../../errors.js'
 import { attemptEntry, findEntry, putEntry, takeEntry } from '../../session/lifecycle.js'
 import { ENROLMENT } from '../../session/store.js'
@@ -29,6 +29,7 @@ import { hasFactorThat, scriptOf } from '../../core/methods.js'
 import type { Submission } from '../../core/submission.js'
 import { type FactorPages, type SetUp, mailCodeField } from './factor-pages.js'
 import { hasSecondFactor } from './second-factor.js'
+import { factorCode, lost, lostPasskeysIn, mailCode } from './schema.js'
 
 /** An authenticator app before its first code. The secret is sealed for the id of the factor. */
 interface PendingTotp {

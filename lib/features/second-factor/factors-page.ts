@@ -1,7 +1,7 @@
 import { pathOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentUser } from '../../core/current-user.js'
-import { missingAuthentication } from './recent.js'
+import { missingAuthentication } from '../recent.js'
 import { withQuery } from '../../core/redirects.js'
 import {
   type Content, type Html, action, button, dateIn, filled, html, htmlForm, row, section, verbatim

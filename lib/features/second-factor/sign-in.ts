@@ -67,7 +67,7 @@ export async function checkSecondFactor (
   const kinds = factorsOf(auth, user)
   // What joins or moves an account with factors waits for one of its own. Otherwise who has another
   // account with the address, and a factor there, would get this one.
-  const changes = held === 'link' || held === 'moves' || (held === 'mail' && !user.emailVerified)
+  const changes = held === 'link' || held === 'moves' || (held === 'confirms' && !user.emailVerified)
   const maySpare = kinds.length === 0 || !changes
   if (isTrusted && maySpare) return proof
   const principal = principalFor(authenticated)
