@@ -4,8 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { readMigrationFiles } from 'drizzle-orm/migrator'
 import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-tables.js'
 
-/** Those that the first query makes; the others are made with the sessions. */
-const FIRST_TABLES = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links']
+/** Those that the first query makes, and those of features; the others are made with the sessions. */
+const TABLES_OF: Partial<Record<TablePart, readonly string[]>> = {
+  users: ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links'],
+  grants: ['svc_auth_grants', 'svc_auth_clients']
+}
 
 for (const dialect of ['postgres', 'sqlite']) {
   const module = `// Written by \`npm run migrations\` from drizzle/${dialect}.
@@ -37,7 +40,7 @@ function migrationsIn (dialect: string, part: TablePart): Migration[] {
 function partOf (statement: string): TablePart {
   const [, table = ''] = /^(?:CREATE|ALTER) .*?(?:TABLE| ON) ["`](\w+)/.exec(statement) ?? []
   if (table === '') throw new Error(`of which table is this? ${statement}`)
-  return FIRST_TABLES.includes(table) ? 'users' : 'sessions'
+  return PARTS.find(part => TABLES_OF[part]?.includes(table)) ?? 'sessions'
 }
 
 /** A statement as a string of JavaScript on one line: to be read, it is in drizzle/. */

@@ -7,6 +7,7 @@ import type { Section } from './core/pages/page.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
+import { grantMembers } from './features/oauth-server/members.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions/acts.js'
 import { byProvider } from './features/identities/method.js'
@@ -48,7 +49,17 @@ const FEATURES: readonly Feature[] = [
   },
   {
     when: ({ hasPages }) => hasPages,
-    acts: async () => (await import('./features/pages/acts.js')).pageActs(await loadSections())
+    acts: async auth => (await import('./features/pages/acts.js')).pageActs(await loadSections(auth))
+  },
+  {
+    when: ({ parts }) => parts.oauthServer !== null,
+    acts: async () => (await import('./features/oauth-server/acts.js')).OAUTH_ACTS,
+    sections: async ({ parts }) => parts.oauthServer === null
+      ? []
+      : [(await import('./features/oauth-server/account.js')).grantsSection],
+    mountDocuments: async (scope, auth) =>
+      (await import('./features/oauth-server/metadata.js')).mountServer(scope, auth),
+    api: grantMembers
   },
   {
     acts: SESSION_ACTS,
@@ -72,15 +83,15 @@ export function featuresOf (auth: AuthContext): readonly Feature[] {
 }
 
 /** Loads what users can do, in its order. */
-export async function actsOf (features: readonly Feature[]): Promise<Act[]> {
+export async function actsOf (features: readonly Feature[], auth: AuthContext): Promise<Act[]> {
   const acts: Act[] = []
-  for (const { acts: own = [] } of features) acts.push(...typeof own === 'function' ? await own() : own)
+  for (const { acts: own = [] } of features) acts.push(...typeof own === 'function' ? await own(auth) : own)
   return acts
 }
 
 /** Loads the parts of the account page, in its order. */
-async function loadSections (): Promise<Section[]> {
-  const sections = await Promise.all(FEATURES.map(({ sections: load }) => load?.() ?? []))
+async function loadSections (auth: AuthContext): Promise<Section[]> {
+  const sections = await Promise.all(FEATURES.map(({ sections: load }) => load?.(auth) ?? []))
   return sections.flat().sort((one, other) => one.order - other.order)
 }
 

@@ -183,6 +183,7 @@ export function resolveOptions (
   const parts = partsOf(given, {
     site,
     dataSecrets,
+    featureTables: capabilitiesOf(store).featureTables,
     cookieName: session?.options.cookieName ?? 'svc_session',
     hasPages: layout !== null,
     factorPage: pages.secondFactorPage,

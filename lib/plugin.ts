@@ -118,11 +118,11 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   if (mailer !== null) app.addHook('onClose', async () => mailer.close())
 
   const features = featuresOf(context)
-  const acts = await actsOf(features)
+  const acts = await actsOf(features, context)
   await app.register(async scope => {
     const compilations = await setUpScope(scope, context)
     documentRoutes(scope)
-    for (const { mountDocuments } of features) mountDocuments?.(scope, context)
+    for (const { mountDocuments } of features) await mountDocuments?.(scope, context)
     await scope.register(async scope => {
       mountNotFound(scope)
       await scope.register(async scope => {

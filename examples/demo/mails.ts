@@ -41,5 +41,9 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
   'too-many-codes': ['Someone tries codes for your account',
     'Someone has signed in as you as far as the second factor and sends wrong codes. Change your password.'],
   'passkey-cloned': ['A passkey was refused',
-    'There may be a copy of one of your passkeys. Remove that passkey and add a new one.']
+    'There may be a copy of one of your passkeys. Remove that passkey and add a new one.'],
+  'application-connected': ['An application was connected',
+    'An application can act for you now. If it was not you, disconnect it on the page of your account.'],
+  'token-replayed': ['An application may have been copied',
+    'Someone used an old token of an application that you have connected. If you are in doubt, disconnect it.']
 }

@@ -140,7 +140,9 @@ async function withStore (
 ): Promise<object> {
   const store = await storeOf(values)
   try {
-    const { missing, unknown } = await store.tables(mayLack)
+    const { missing: lacking, unused, unknown } = await store.tables(mayLack)
+    // Without its options a command does not know whether a feature has tables to miss.
+    const missing = mayLack ? lacking : lacking.filter(name => !unused.includes(name))
     if (unknown.length > 0) {
       throw unsupported(`The database is of a newer version, with ${unknown.join(', ')}; install that version.`)
     }

@@ -3,6 +3,7 @@ import type { Secrets } from '../secrets.js'
 import type { Act } from './act.js'
 import type { AuthContext, SignInCheck } from './context.js'
 import type { ApplicationPages } from './redirect-pages.js'
+import type { FeatureTables } from '../session/sql-database.js'
 import type { Site } from './site.js'
 import type { Section } from './pages/page.js'
 
@@ -14,11 +15,11 @@ export interface Feature {
   /** Whether the options ask for its acts and documents; default always. */
   readonly when?: (auth: AuthContext) => boolean
   /** What users do, in the order of the document. */
-  readonly acts?: readonly Act[] | (() => Promise<readonly Act[]>)
+  readonly acts?: readonly Act[] | ((auth: AuthContext) => Promise<readonly Act[]>)
   /** Loads what the account page shows of it, whatever the other options. */
-  readonly sections?: () => Promise<readonly Section[]>
-  /** Mounts what clients look for at the root of the application, whatever the prefix. */
-  readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void
+  readonly sections?: (auth: AuthContext) => Promise<readonly Section[]>
+  /** Mounts what programs ask without a session, and what they look for at the root. */
+  readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void | Promise<void>
   /** What a sign-in passes once its first factor is known. */
   readonly checkSignIn?: SignInCheck
   /** Returns whether the application requires a second factor; null for never. */
@@ -33,6 +34,8 @@ export interface Feature {
 export interface PartSetup {
   readonly site: Site
   readonly dataSecrets: Secrets | null
+  /** The tables of features; undefined where the store has none. */
+  readonly featureTables: FeatureTables | undefined
   /** The name of the cookie of the session. */
   readonly cookieName: string
   readonly hasPages: boolean

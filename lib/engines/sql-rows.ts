@@ -16,7 +16,7 @@ import {
   type SessionRows, type SessionUser, type StoredSessions, TAKEN
 } from '../session/store.js'
 import type { StoredAccounts } from './apply-rule.js'
-import type { SqlDatabase } from './sql-database.js'
+import type { SqlDatabase } from '../session/sql-database.js'
 
 /**
  * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks

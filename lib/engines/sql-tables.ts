@@ -1,8 +1,10 @@
+import { FEATURE_PARTS } from '../session/sql-database.js'
+
 /** The tables of the store by what needs them: they are made when it is first used. */
 export type TablePart = typeof PARTS[number]
 
 /** The parts in the order in which they are made: one may refer to those before it. */
-export const PARTS = ['users', 'sessions'] as const
+export const PARTS = ['users', 'sessions', ...FEATURE_PARTS] as const
 
 export interface Migration {
   /** By which it stands in the journal `svc_auth_migrations`. */
@@ -16,15 +18,21 @@ export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
 export interface TableState {
   /** The migrations that were not applied. */
   readonly missing: readonly string[]
+  /** Those of them whose tables no feature has used. */
+  readonly unused: readonly string[]
   /** The migrations of a newer version. */
   readonly unknown: readonly string[]
 }
 
 /** @param applied null where the application's own migrations make the tables */
 export function tableState (migrations: Migrations, applied: readonly string[] | null): TableState {
-  const known = PARTS.flatMap(part => migrations[part].map(({ name }) => name))
+  const namesOf = (part: TablePart): string[] => migrations[part].map(({ name }) => name)
+  const known = PARTS.flatMap(namesOf)
   const done = applied ?? known
-  return { missing: known.filter(name => !done.includes(name)), unknown: done.filter(name => !known.includes(name)) }
+  const unused = FEATURE_PARTS.map(namesOf).filter(names => !names.some(name => done.includes(name))).flat()
+  return {
+    missing: known.filter(name => !done.includes(name)), unused, unknown: done.filter(name => !known.includes(name))
+  }
 }
 
 /** The table by which it is seen whether the application's own migrations made a part. */

@@ -11,6 +11,7 @@ import { type ChecksOf, boolean, checkedOptions, optional } from '../option-chec
 import type {
   AttemptCounter, OneTimeEntries, Revocations, SessionRows, StoreCapabilities, StoredSessions
 } from '../session/store.js'
+import type { FeaturePart, FeatureTables, SqlDatabase } from '../session/sql-database.js'
 import type { Pool } from './postgres/pool.js'
 import type { StoredAccounts } from './apply-rule.js'
 import type { TableState } from './sql-tables.js'
@@ -76,6 +77,7 @@ interface OpenDatabase extends SessionRows, Pick<StoreCapabilities, 'attempts' |
   readonly accounts: StoredAccounts
   readonly tables: () => Promise<TableState>
   readonly migrate: () => Promise<void>
+  readonly featureTables: (part: FeaturePart) => SqlDatabase
   readonly inspect?: () => Promise<string[]>
   /** Whether its file was deleted or replaced: then it is opened anew. */
   readonly isOver?: () => boolean
@@ -194,6 +196,9 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
   async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
     return (await this.#database()).accounts.change(find, keys, rule)
   }
+
+  /** @hidden for features, whose tables are made when they are first used */
+  readonly featureTables: FeatureTables = async part => (await this.#database()).featureTables(part)
 
   /** @hidden for the command line: compares the tables with those of this version */
   async tables (createTables = this.#createTables): Promise<TableState> {

@@ -4,6 +4,7 @@ import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
 // The entry points: declarations of an application name types by a file that they import.
+import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
 import type { SecondFactor } from '../second-factor.js'
@@ -17,6 +18,8 @@ export interface FeatureOptions {
    * `@simplewebauthn/server`; the code for lost ones needs a `dataSecret` and `sendMail`.
    */
   passkeys?: Passkeys | undefined
+  /** `new OAuthServer({ resources })` of `fastify-svc-auth/oauth-server`; needs `baseUrl`. */
+  oauthServer?: OAuthServer | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -26,6 +29,8 @@ export const FEATURE_OPTIONS = {
     (value): value is SecondFactor => isBranded(value, 'SecondFactor')), null),
   passkeys: optional(mustBe("new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys",
     (value): value is Passkeys => isBranded(value, 'Passkeys')), null),
+  oauthServer: optional(mustBe('new OAuthServer({ resources }) of fastify-svc-auth/oauth-server',
+    (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -33,10 +38,14 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys }: { secondFactor: SecondFactor | null, passkeys: Passkeys | null }, setup: PartSetup
+  { secondFactor, passkeys, oauthServer }: {
+    secondFactor: SecondFactor | null, passkeys: Passkeys | null, oauthServer: OAuthServer | null
+  }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
-    secondFactor: secondFactor?.resolve(setup) ?? null, passkeys: passkeys?.resolve(setup) ?? null
+    secondFactor: secondFactor?.resolve(setup) ?? null,
+    passkeys: passkeys?.resolve(setup) ?? null,
+    oauthServer: oauthServer?.resolve(setup) ?? null
   })
 }
 

@@ -31,6 +31,16 @@ export function mountDocument (
   }, async (_request, reply) => read(reply))
 }
 
+/** Answers what browsers ask before a script of another origin sends its own headers. */
+export function mountPreflight (scope: FastifyInstance, url: string): void {
+  scope.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).headers({
+    'Access-Control-Allow-Origin': '*',
+    'Access-Control-Allow-Methods': 'GET, POST',
+    'Access-Control-Allow-Headers': 'authorization, content-type, mcp-protocol-version',
+    'Access-Control-Max-Age': '86400'
+  }).send())
+}
+
 /** Refuses the URL of a document that the application has already. */
 export function assertFree (scope: FastifyInstance, url: string, options: string): void {
   if (!scope.hasRoute({ method: 'GET', url })) return

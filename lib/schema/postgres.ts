@@ -10,10 +10,12 @@ import {
 } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { FactorKind, UserExtras } from './extras.js'
+import type { GrantContent, RegisteredClient } from './grants.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 export type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 export type * from './extras.js'
+export type * from './grants.js'
 export type * from './sessions.js'
 
 /** The user accounts. */
@@ -116,3 +118,26 @@ export const factors = pgTable('svc_auth_factors', {
 }, table => [
   index('svc_auth_factors_user').on(table.userId)
 ])
+
+/** What users have allowed the clients of the authorization server. */
+export const grants = pgTable('svc_auth_grants', {
+  grantId: text('grant_id').primaryKey(),
+  userId: uuid('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  generation: integer('generation').notNull(),
+  clientId: text('client_id').notNull(),
+  content: jsonb('content').$type<GrantContent>().notNull(),
+  version: integer('version').notNull(),
+  createdAt: milliseconds('created_at').notNull(),
+  usedAt: milliseconds('used_at').notNull(),
+  endsAt: milliseconds('ends_at').notNull()
+}, table => [
+  index('svc_auth_grants_user').on(table.userId)
+])
+
+/** The clients that have registered themselves with the authorization server. */
+export const oauthClients = pgTable('svc_auth_clients', {
+  clientId: text('client_id').primaryKey(),
+  content: jsonb('content').$type<RegisteredClient>().notNull(),
+  createdAt: milliseconds('created_at').notNull(),
+  usedAt: milliseconds('used_at')
+})

@@ -8,10 +8,12 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 import type { FactorKind, UserExtras } from './extras.js'
+import type { GrantContent, RegisteredClient } from './grants.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 export type { AuthorizationClaims, IdentityClaims } from '../claims.js'
 export type * from './extras.js'
+export type * from './grants.js'
 export type * from './sessions.js'
 
 /** The user accounts. */
@@ -99,3 +101,26 @@ export const factors = sqliteTable('svc_auth_factors', {
 }, table => [
   index('svc_auth_factors_user').on(table.userId)
 ])
+
+/** What users have allowed the clients of the authorization server. */
+export const grants = sqliteTable('svc_auth_grants', {
+  grantId: text('grant_id').primaryKey(),
+  userId: text('user_id').notNull().references(() => users.userId, { onDelete: 'cascade' }),
+  generation: integer('generation').notNull(),
+  clientId: text('client_id').notNull(),
+  content: text('content', { mode: 'json' }).$type<GrantContent>().notNull(),
+  version: integer('version').notNull(),
+  createdAt: integer('created_at').notNull(),
+  usedAt: integer('used_at').notNull(),
+  endsAt: integer('ends_at').notNull()
+}, table => [
+  index('svc_auth_grants_user').on(table.userId)
+])
+
+/** The clients that have registered themselves with the authorization server. */
+export const oauthClients = sqliteTable('svc_auth_clients', {
+  clientId: text('client_id').primaryKey(),
+  content: text('content', { mode: 'json' }).$type<RegisteredClient>().notNull(),
+  createdAt: integer('created_at').notNull(),
+  usedAt: integer('used_at')
+})

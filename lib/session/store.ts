@@ -6,6 +6,7 @@ import type { Claims } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { hasMethods } from '../option-checks.js'
 import type { EntryContent, SessionData, SessionProofs } from '../schema/sessions.js'
+import type { FeatureTables } from './sql-database.js'
 
 /** An attempt, as a limit counts it. */
 export interface Attempt {
@@ -292,14 +293,16 @@ export interface StoreCapabilities {
   readonly attempts: AttemptCounter | null
   /** Revocations, by which `revoke` reaches every process. */
   readonly revocations: Revocations | null
+  /** @hidden the tables of features, which `SqlAuthStore` alone has */
+  readonly featureTables?: FeatureTables
 }
 
 /** Sessions beside the users, and what they own. */
 export type SessionRows = { readonly [Name in 'sessions' | 'entries']: NonNullable<StoreCapabilities[Name]> }
 
 export function capabilitiesOf (store: AuthStore & Partial<StoreCapabilities>): StoreCapabilities {
-  const { sessions = null, entries = null, attempts = null, revocations = null } = store
-  return { sessions, entries, attempts, revocations }
+  const { sessions = null, entries = null, attempts = null, revocations = null, featureTables } = store
+  return { sessions, entries, attempts, revocations, ...(featureTables && { featureTables }) }
 }
 
 export function assertCapabilities ({ sessions, entries, attempts, revocations }: StoreCapabilities): void {

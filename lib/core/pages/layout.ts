@@ -51,6 +51,8 @@ export interface Page {
   readonly script?: string | null
   /** Whether it has more room, for rows. */
   readonly isWide?: boolean
+  /** Whether its forms lead to other sites: browsers apply `form-action` to redirects, too. */
+  readonly leadsElsewhere?: boolean
   /** The URL that the browser opens at once, with and without scripts. */
   readonly refresh?: string
 }
@@ -122,7 +124,8 @@ export class PageLayout {
     // The application may have named other headers.
     const Vary = mergedVary(reply.getHeader('Vary'), 'Accept-Language, Cookie')
     const ofIcons = page.hasIcons === true && this.#options.logo === null ? "; img-src 'self'" : ''
-    const policy = this.#policy + ofScript + ofIcons
+    const own = page.leadsElsewhere === true ? this.#policy.replace(/form-action [^;]*; /, '') : this.#policy
+    const policy = own + ofScript + ofIcons
     reply.headers({ Vary, 'X-Robots-Tag': 'noindex', 'Content-Security-Policy': policy })
     const marked = withInvalidField(source, messages.fields ?? [])
     return reply.type('text/html; charset=utf-8').send(marked.replaceAll(SHOWN_TO.source, html`${shown}`.source))

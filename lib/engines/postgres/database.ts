@@ -1,11 +1,11 @@
 import { Once, TIMEOUT_MS, lazily, withTimeout } from '../../base/concurrency.js'
 import { isUserId } from '../../base/values.js'
 import {
-  type SQL, type SQLWrapper, credentials, eq, factors, fillPlaceholders, oneTimeEntries, providerLinks, sessions, sql,
-  users
+  type SQL, type SQLWrapper, credentials, eq, factors, fillPlaceholders, grants, oauthClients, oneTimeEntries,
+  providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
-import type { Batch, Columns, Decoder, SqlDatabase, Values } from '../sql-database.js'
+import type { Batch, Columns, Decoder, SqlDatabase, Values } from '../../session/sql-database.js'
 import {
   DROPPED, type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState,
   tablesOf
@@ -212,8 +212,9 @@ export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]
 
 export class PostgresDatabase implements SqlDatabase {
   // Rows have the types that they have on SQLite.
-  readonly tables =
-    { users, credentials, providerLinks, factors, sessions, oneTimeEntries } as unknown as SqlDatabase['tables']
+  readonly tables = {
+    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients
+  } as unknown as SqlDatabase['tables']
 
   readonly db: PostgresDrizzle
   readonly notSwept: SqlDatabase['notSwept']
@@ -261,6 +262,8 @@ export class PostgresDatabase implements SqlDatabase {
   get isMade (): boolean {
     return this.#shared.made.has(this.#part)
   }
+
+  readonly json = json
 
   with (part: TablePart): PostgresDatabase {
     return new PostgresDatabase(this.db, this.#options, part, this)
@@ -316,6 +319,8 @@ export class PostgresDatabase implements SqlDatabase {
 
   query: SqlDatabase['query'] = (build, columns, how) =>
     this.prepared(build as unknown as (db: PostgresDrizzle) => BuiltStatement<never>, columns, how)
+
+  change: SqlDatabase['change'] = build => this.query(build)
 
   execute: SqlDatabase['execute'] = async build => {
     await this.run(async () => (build as unknown as (db: PostgresDrizzle) => Promise<unknown>)(this.db))

@@ -33,5 +33,14 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
     ]
+  }],
+  grants: [{
+    name: '0001_grants-grants',
+    sql: [
+      'CREATE TABLE "svc_auth_grants" (\n\t"grant_id" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"generation" integer NOT NULL,\n\t"client_id" text NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"version" integer NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint NOT NULL,\n\t"ends_at" bigint NOT NULL\n);',
+      'CREATE TABLE "svc_auth_clients" (\n\t"client_id" text PRIMARY KEY NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint\n);',
+      'ALTER TABLE "svc_auth_grants" ADD CONSTRAINT "svc_auth_grants_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
+      'CREATE INDEX "svc_auth_grants_user" ON "svc_auth_grants" USING btree ("user_id");'
+    ]
   }]
 }

@@ -1,5 +1,7 @@
 import type { Sql } from 'postgres'
 import { type SQL, drizzle, sql } from '../../drizzle/postgres.js'
+import { lazilyBy } from '../../base/concurrency.js'
+import { FEATURE_PARTS, type FeaturePart } from '../../session/sql-database.js'
 import { tablesOf } from '../sql-tables.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'
@@ -24,12 +26,17 @@ export function openPostgres (
   const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
   const withSessions = database.with('sessions')
   const revocations = postgresRevocations(withSessions, notifier)
+  const featureTables = lazilyBy((part: FeaturePart) => database.with(part))
   return {
     accounts: postgresAccounts(database, withSessions, revocations),
     revocations,
     ...postgresSessions(withSessions, revocations),
     tables: () => database.tableState(),
-    migrate: () => withSessions.make(),
+    async migrate () {
+      await withSessions.make()
+      for (const part of FEATURE_PARTS) await featureTables(part).make()
+    },
+    featureTables,
     async inspect () {
       const isUnverified = isOwn && target.hosts.settings.isUnverified
       const warnings = await database.untouched(() => inspect(db, { ...options, isUnverified }))

@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
 import { notLoaded } from '../../base/values.js'
 import { TIMEOUT_MS, TimeoutError, withTimeout } from '../../base/concurrency.js'
-import type { Batch } from '../sql-database.js'
+import type { Batch } from '../../session/sql-database.js'
 import { Connection, Hosts } from './connection.js'
 import { postgresFailures } from './failures.js'
 

@@ -1,10 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { TIMEOUT_MS, lazily } from '../../base/concurrency.js'
-import { credentials, factors, oneTimeEntries, providerLinks, sessions, sql, users } from '../../drizzle/sqlite.js'
+import {
+  type SQL, credentials, factors, grants, oauthClients, oneTimeEntries, providerLinks, sessions, sql, users
+} from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
-import type { SqlDatabase, Values } from '../sql-database.js'
+import type { SqlDatabase, Values } from '../../session/sql-database.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
@@ -35,7 +37,7 @@ interface WriteOptions {
 }
 
 export class SqliteDatabase implements SqlDatabase {
-  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries }
+  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients }
   readonly db: BetterSQLite3Database
   readonly notSwept: SqlDatabase['notSwept']
   readonly #options: Required<SqliteDatabaseOptions>
@@ -54,6 +56,10 @@ export class SqliteDatabase implements SqlDatabase {
     this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, notSwept: undefined, ...options }
     this.#parts = options.createTables ? parts : []
     this.#shared = shared
+  }
+
+  json (name: string): SQL {
+    return sql`${sql.param(sql.placeholder(name), { mapToDriverValue: JSON.stringify })}`
   }
 
   with (part: TablePart): SqliteDatabase {
@@ -81,6 +87,13 @@ export class SqliteDatabase implements SqlDatabase {
   ): (values: Values) => Promise<Row[]> {
     const statement = this.prepared(build)
     return values => this.read(() => statement().all(values))
+  }
+
+  change<Row> (
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } }
+  ): (values: Values) => Promise<Row[]> {
+    const statement = this.prepared(build)
+    return values => this.write(() => statement().all(values))
   }
 
   async execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void> {

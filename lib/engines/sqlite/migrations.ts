@@ -27,5 +27,13 @@ export const SQLITE_MIGRATIONS: Migrations = {
       'CREATE TABLE `svc_auth_sessions` (\n\t`id_hash` text PRIMARY KEY NOT NULL,\n\t`user_id` text,\n\t`provider` text,\n\t`claims` text,\n\t`generation` integer NOT NULL,\n\t`proofs` text,\n\t`data` text,\n\t`user_agent` text,\n\t`created_at` integer NOT NULL,\n\t`seen_at` integer NOT NULL,\n\t`expires_at` integer NOT NULL,\n\t`ended_at` integer,\n\t`signed_out` integer NOT NULL,\n\t`replaced_by` text,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);'
     ]
+  }],
+  grants: [{
+    name: '0001_grants-grants',
+    sql: [
+      'CREATE TABLE `svc_auth_grants` (\n\t`grant_id` text PRIMARY KEY NOT NULL,\n\t`user_id` text NOT NULL,\n\t`generation` integer NOT NULL,\n\t`client_id` text NOT NULL,\n\t`content` text NOT NULL,\n\t`version` integer NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer NOT NULL,\n\t`ends_at` integer NOT NULL,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
+      'CREATE INDEX `svc_auth_grants_user` ON `svc_auth_grants` (`user_id`);',
+      'CREATE TABLE `svc_auth_clients` (\n\t`client_id` text PRIMARY KEY NOT NULL,\n\t`content` text NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer\n);'
+    ]
   }]
 }

@@ -3,6 +3,8 @@ import { readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import Sqlite, { type Database } from 'better-sqlite3'
 import { lazilyBy } from '../../base/concurrency.js'
+import type { FeaturePart } from '../../session/sql-database.js'
+import { PARTS } from '../sql-tables.js'
 import { drizzle } from '../../drizzle/sqlite.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import type { SqliteDrizzle, SqliteTarget } from '../sql-target.js'
@@ -35,7 +37,10 @@ function databaseOn (db: SqliteDrizzle, options: SqliteDatabaseOptions) {
     attempts: null,
     revocations: null,
     tables: () => database.tableState(),
-    migrate: () => withSessions.read(() => {}),
+    migrate: async () => {
+      for (const part of PARTS) await database.with(part).read(() => {})
+    },
+    featureTables: lazilyBy((part: FeaturePart) => database.with(part)),
     inspect: () => mountWarnings(db.$client.name)
   }
 }

@@ -15,7 +15,7 @@ import {
 import {
   type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
 } from '../apply-rule.js'
-import type { Values } from '../sql-database.js'
+import type { Values } from '../../session/sql-database.js'
 import {
   accountReads, columnsOf, excluded, foundSession, given, givenAll, readColumns, sqlSessions
 } from '../sql-rows.js'

@@ -99,9 +99,15 @@ function requireBearerFor (
   if (Object.keys(use).length === 0) {
     throw new OptionsError("requireBearerFor takes { purpose }, { audience } or both, such as { audience: 'reports' }")
   }
-  const { metadata } = required
-  const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, scopes, metadata) }
-  return bearerGuard(async token => {
+  const server = verifier === null ? auth.parts.oauthServer : null
+  const resource = server?.resources.get(use.audience ?? '')
+  const { metadata = server && resource && { authorization_servers: [server.issuer] } } = required
+  const all = resource === undefined ? scopes : [...resource.scopes.keys()]
+  const challenge = metadata == null ? {} : { resource_metadata: publish(use.audience, all, metadata) }
+  return bearerGuard(async (token, request) => {
+    if (server != null && resource !== undefined) {
+      return (await import('../oauth-server/token.js')).verifyAccess(server, token, resource.url, request.log)
+    }
     if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)
     // A verifier may have been made for another audience.
@@ -112,7 +118,8 @@ function requireBearerFor (
 
 /** @param challenge further parameters of `WWW-Authenticate` */
 function bearerGuard (
-  verify: (token: string) => Promise<TokenClaims>, scopes: readonly string[] = [], challenge = {}
+  verify: (token: string, request: FastifyRequest) => Promise<TokenClaims>, scopes: readonly string[] = [],
+  challenge = {}
 ): Guard {
   const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
     .map(([name, value]) => `, ${name}="${value}"`).join('')
@@ -120,7 +127,7 @@ function bearerGuard (
     try {
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined) throw new AuthError('invalid_token')
-      const claims = await verify(token)
+      const claims = await verify(token, request)
       // As RFC 9068 has them, or the `scp` of some servers.
       const { scope, scp = scope } = claims
       const granted: unknown[] = Array.isArray(scp) ? scp : String(scp).split(' ')

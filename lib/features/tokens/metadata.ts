@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
 import { isSecureOrLocal } from '../../core/fetching.js'
-import { type PublicDocument, assertFree, mountDocument } from '../published.js'
+import { type PublicDocument, assertFree, mountDocument, mountPreflight } from '../published.js'
 import type { Site } from '../../core/site.js'
 import { OptionsError } from '../../errors.js'
 import { type ChecksOf, mustBe, optional, table, text } from '../../option-checks.js'
@@ -107,6 +107,7 @@ export function resourcePublisher (auth: AuthContext) {
       const supported = published.scopes.size > 0 && { scopes_supported: [...published.scopes] }
       return { resource, ...members, ...supported, bearer_methods_supported: ['header'] }
     })
+    mountPreflight(root, pathname)
     resources.set(pathname, published)
     return href
   }

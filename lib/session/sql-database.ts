@@ -1,5 +1,14 @@
+import type { SQL } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import type * as tables from '../schema/sqlite.js'
+
+/** The tables of features, which are made when the feature first uses them. */
+export const FEATURE_PARTS = ['grants'] as const
+
+export type FeaturePart = typeof FEATURE_PARTS[number]
+
+/** Returns what statements on the tables of a feature need; another once a file was replaced. */
+export type FeatureTables = (part: FeaturePart) => Promise<SqlDatabase>
 
 /** The values that a statement is given when it runs, by name. */
 export type Values = Record<string, unknown>
@@ -27,6 +36,9 @@ export type Batch = 'reads' | 'sign-ins' | 'entries'
 export interface SqlDatabase {
   readonly tables: typeof tables
 
+  /** A JSON value that a statement is given when it runs. */
+  json (name: string): SQL
+
   /**
    * Prepares a statement that reads, on its first use, and keeps it: building takes longer than
    * running.
@@ -37,6 +49,11 @@ export interface SqlDatabase {
     build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } },
     columns?: Columns,
     how?: Batch
+  ): (values: Values) => Promise<Row[]>
+
+  /** Prepares a statement that writes one row and returns it, on its first use, and keeps it. */
+  change<Row>(
+    build: (db: BetterSQLite3Database) => { prepare: () => { all: (values: Values) => Row[] } }
   ): (values: Values) => Promise<Row[]>
 
   /** Runs a statement that writes. */

@@ -1,0 +1,40 @@
+import type { FastifyRequest } from 'fastify'
+import type { AuthContext } from '../../core/context.js'
+import { documentOf, isDocumentId } from './client-documents.js'
+
+/** A client, wherever it is known from. All are public: they have no secret. */
+export interface OAuthClient {
+  readonly id: string
+  /** Null where it says none. */
+  readonly name: string | null
+  readonly redirectUris: readonly string[]
+  /** Whether it belongs to the owner of the application. */
+  readonly firstParty: boolean
+  readonly kind: 'configured' | 'document' | 'registered'
+}
+
+type Server = NonNullable<AuthContext['parts']['oauthServer']>
+
+/**
+ * Finds a client by its id: of the configuration, registered, or by the document at its URL.
+ *
+ * @throws AuthError `unavailable` when the document cannot be fetched
+ */
+export async function findClient (
+  server: Server, request: FastifyRequest, id: string
+): Promise<OAuthClient | null> {
+  const configured = server.clients.get(id)
+  if (configured !== undefined) return configured
+  if (server.documents && isDocumentId(id)) return documentOf(id, request, server.schemes)
+  const registered = server.registration && REGISTERED.test(id) ? await server.grants.findClient(id) : null
+  return registered && { id, ...registered.content, firstParty: false, kind: 'registered' }
+}
+
+/** Whether there may be such a client: the document of one is not fetched behind the code. */
+export async function isKnownClient (server: Server, id: string): Promise<boolean> {
+  if (server.clients.has(id) || (server.documents && isDocumentId(id))) return true
+  return server.registration !== null && REGISTERED.test(id) && await server.grants.findClient(id) !== null
+}
+
+/** The ids of registered clients. */
+export const REGISTERED = /^client_[\w-]{24}$/

@@ -1,0 +1,61 @@
+import type { FastifyInstance } from 'fastify'
+import { type AuthContext, needed } from '../../core/context.js'
+import { OptionsError } from '../../errors.js'
+import { type PublicDocument, assertFree, mountDocument, mountPreflight } from '../published.js'
+import { deviceAuthorization, redeemDevice } from './device.js'
+import { registrationEndpoint } from './registration.js'
+import { mountEndpoint, revocationEndpoint, tokenEndpoint } from './token.js'
+
+const DOCUMENT: PublicDocument = {
+  summary: 'The authorization server',
+  description: 'For clients that have no token yet (RFC 8414).',
+  operationId: 'authServerMetadata',
+  maxAge: 300
+}
+
+/**
+ * Mounts what clients ask themselves, and the document by which they find it.
+ *
+ * @see RFC 8414
+ */
+export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
+  const server = needed(auth.parts.oauthServer, 'oauthServer')
+  const { issuer, registration, deviceClients, documents, resources } = server
+  if (auth.local?.issuer === issuer) {
+    throw new OptionsError('oauthServer has the issuer of local, which is baseUrl; give the LocalIdentityProvider ' +
+      'another one: the documents of one issuer would name two servers')
+  }
+  const hasDevices = deviceClients.size > 0
+  const grants = hasDevices ? { 'urn:ietf:params:oauth:grant-type:device_code': redeemDevice } : {}
+  mountEndpoint(scope, auth, 'oauth/token', tokenEndpoint(auth, server, grants))
+  mountEndpoint(scope, auth, 'oauth/revoke', revocationEndpoint(server))
+  if (hasDevices) mountEndpoint(scope, auth, 'oauth/device', deviceAuthorization(auth, server))
+  if (registration !== null) mountEndpoint(scope, auth, 'oauth/register', registrationEndpoint(auth, server, registration))
+
+  const urlOf = (path: string): string => `${issuer}${auth.prefix}/oauth/${path}`
+  const { pathname } = new URL(issuer)
+  const url = `/.well-known/oauth-authorization-server${pathname.replace(/\/$/, '')}`
+  assertFree(scope, url, 'oauthServer')
+  mountDocument(scope, url, DOCUMENT, reply => {
+    reply.header('Access-Control-Allow-Origin', '*')
+    return {
+      issuer,
+      authorization_endpoint: urlOf('authorize'),
+      token_endpoint: urlOf('token'),
+      revocation_endpoint: urlOf('revoke'),
+      ...(registration !== null && { registration_endpoint: urlOf('register') }),
+      ...(hasDevices && { device_authorization_endpoint: urlOf('device') }),
+      scopes_supported: [...new Set([...resources.values()].flatMap(({ scopes }) => [...scopes.keys()]))],
+      response_types_supported: ['code'],
+      response_modes_supported: ['query'],
+      grant_types_supported: ['authorization_code', 'refresh_token', ...Object.keys(grants)],
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['none'],
+      revocation_endpoint_auth_methods_supported: ['none'],
+      authorization_response_iss_parameter_supported: true,
+      client_id_metadata_document_supported: documents,
+      protected_resources: [...resources.keys()]
+    }
+  })
+  mountPreflight(scope, url)
+}

@@ -1,0 +1,8 @@
+/**
+ * The authorization server of the application's own clients.
+ *
+ * @module fastify-svc-auth/oauth-server
+ */
+export {
+  type ClientOptions, OAuthServer, type OAuthServerOptions, type ResourceOptions, type ScopeText
+} from './features/oauth-server/oauth-server.js'
