@@ -177,7 +177,7 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
 
 /** Returns the usual answer of an act whose request is sent again. */
 function answerAgain (
-  { redirects }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
+  { redirects }: Pick<AuthContext, 'redirects'>, { answers = { 204: done }, linkPage }: RouteShape,
   { request, next }: { request: FastifyRequest, next: string | null }
 ): FormAnswer {
   const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)

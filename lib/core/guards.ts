@@ -4,7 +4,7 @@ import { isOwnToken, noteOwnToken } from '../audit.js'
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, WithAccounts } from './context.js'
 import { currentPrincipal, currentStatus, methodNamesOf } from './current-user.js'
 import { isRecent } from './recent.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
@@ -86,14 +86,14 @@ function withDetails (payload: unknown, details: AuthError['details']): unknown 
   return payload
 }
 
-export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
+export function requireClaims (auth: Pick<AuthContext, 'accounts' | 'redirects'>, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
   const entries = Object.entries(required)
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const principal = await currentPrincipal(auth, request)
-    if (principal === null) return askToSignIn(auth, request, reply)
+    if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   })
 }
@@ -102,12 +102,12 @@ export function requireClaims (auth: AuthContext, required: RequiredClaims): Gua
  * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
  * another address, unverified: therefore the claim `email` is replaced.
  */
-export function requireVerified (auth: AuthContext): Guard {
+export function requireVerified (auth: Pick<AuthContext, 'accounts' | 'redirects'>): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const { token } = request
     if (token === null) {
       const status = await currentStatus(auth, request)
-      if (status === null) return askToSignIn(auth, request, reply)
+      if (status === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
       if (status.verifiedEmail === null) {
         return askAt(auth, request, reply, { to: 'account', code: await lackOf(auth, principalOf(request)?.userId) })
       }
@@ -122,7 +122,7 @@ export function requireVerified (auth: AuthContext): Guard {
 }
 
 /** What a user without a verified e-mail lacks. Asked for a refusal alone. */
-async function lackOf ({ accounts }: AuthContext, userId?: string): Promise<'unverified' | 'email_missing'> {
+async function lackOf ({ accounts }: WithAccounts, userId?: string): Promise<'unverified' | 'email_missing'> {
   const user = userId === undefined ? null : await accounts.findUser({ userId })
   return user?.email === null ? 'email_missing' : 'unverified'
 }
@@ -163,7 +163,7 @@ function recentGuard (auth: AuthContext, { within, secondFactor }: Required<Rece
       throw new AuthError('reauthenticate', { statusCode: 401 })
     }
     const principal = await currentPrincipal(auth, request)
-    if (principal === null) return askToSignIn(auth, request, reply)
+    if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     // The session may have ended meanwhile.
     const { at = 0, methods = [] } = recordIn(request.session) ?? {}
     const provenAt = secondFactor ? secondFactorAt(methods) : at
@@ -251,11 +251,6 @@ async function askToReauthenticate (
   return new Promise(() => {})
 }
 
-/** Redirects a page request to the login page, as {@link askAt} does. */
-async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<never> {
-  return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
-}
-
 /**
  * Redirects a page request to a page where the user continues. The promise never resolves: once a
  * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
@@ -264,7 +259,7 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
  * @throws AuthError with the code for other requests, and without such a page
  */
 async function askAt (
-  { redirects }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { redirects }: Pick<AuthContext, 'redirects'>, request: FastifyRequest, reply: FastifyReply,
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)

@@ -43,7 +43,7 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance, { redirects, site }: AuthContext
+  scope: FastifyInstance, { redirects, site }: Pick<AuthContext, 'redirects' | 'site'>
 ): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../../audit.js'
 import { digestOf } from '../../base/values.js'
-import type { AuthContext } from '../../core/context.js'
+import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current } from '../../core/current-user.js'
 import { assertUserRecent } from '../../core/recent.js'
 import { AuthError } from '../../errors.js'
@@ -19,7 +19,7 @@ import { forgetStarts } from '../../session/start-cookies.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from '../../core/linking.js'
 import { reauthenticateAs } from '../../core/complete-sign-in.js'
 import { signIn } from '../../core/sign-in.js'
-import { type Act, type Mounting, keepNotice, pathOf, urlOf } from '../../core/act.js'
+import { type Act, type Mounting, type Mountpoint, keepNotice, pathOf, urlOf } from '../../core/act.js'
 import { operation, operationIdOf, redirect, undocumented } from '../../core/schema.js'
 import { runOnce, wasSentBefore } from '../../core/sent-again.js'
 import { type Failure, type SpentSignIn, answerSpent, callProvider, failAtProvider, mountLogin } from './login.js'
@@ -192,7 +192,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
  * signed in. An attacker could have started it and planted its session in the user's browser.
  */
 async function assertSameUser (
-  auth: AuthContext, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
+  auth: WithAccounts, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const present = principalOf(request)?.userId ?? null
   if (present === null || present === startedBy) return
@@ -228,7 +228,9 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
 }
 
 /** Finishes a reauthentication: the provider proves by `auth_time` that it came after the start. */
-async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+async function finishReauthentication (
+  auth: Mountpoint & WithAccounts, request: FastifyRequest, callback: Callback
+): Promise<void> {
   const { pending } = callback
   assertStarter(request, pending)
   const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
@@ -245,7 +247,7 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 }
 
 async function authenticate (
-  auth: AuthContext, { provider, parameters, pending }: Callback
+  auth: Mountpoint, { provider, parameters, pending }: Callback
 ): Promise<Authentication & { identity: ProviderIdentity }> {
   const { asked, state, nonce, codeVerifier } = pending
   const redirectUri = urlOf(auth, `${provider.name}/callback`)

@@ -147,7 +147,7 @@ interface LoginFields {
 
 /** Reads what is asked for: by `signInUrl`, and by the purpose of the sign-in. */
 function startOf (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'signedRequests'>,
   request: FastifyRequest,
   { name, provesAuthTime }: ExternalProvider,
   { link, reauthenticate, signed }: LoginFields

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../../base/values.js'
-import { type AuthContext, needed } from '../../core/context.js'
+import { type AuthContext, type WithAccounts, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
@@ -124,7 +124,7 @@ export const registerConfirmed = form({
  * Sends the link to an address in canonical form; to one that an account has, a mail that says so.
  * The answer follows one look-up for each address, so that its time tells nothing either.
  */
-async function sendLink ({ accounts }: AuthContext, { outbox }: Submission<unknown>, email: string): Promise<void> {
+async function sendLink ({ accounts }: WithAccounts, { outbox }: Submission<unknown>, email: string): Promise<void> {
   outbox.refuseWhenFull()
   const user = await findByMailbox(accounts, email)
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
@@ -133,7 +133,7 @@ async function sendLink ({ accounts }: AuthContext, { outbox }: Submission<unkno
 
 /** Verifies the token of a link to register, and says what it confirms. */
 async function openRegistration (
-  { mailTokens }: AuthContext, token: string
+  { mailTokens }: Pick<AuthContext, 'mailTokens'>, token: string
 ): Promise<{ userId: string, email: string }> {
   const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
   return { userId, email: String(to) }

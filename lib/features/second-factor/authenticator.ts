@@ -175,7 +175,7 @@ async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: 
 }
 
 /** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
-async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
+async function newApp (auth: Pick<AuthContext, 'parts'>, { email, name, userId }: User, secret: string) {
   const { issuer } = needed(auth.parts.secondFactor, 'secondFactor')
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }

@@ -58,7 +58,7 @@ export const finishSignIn = form({
 }, async (auth, submission) => signedInBy(auth, submission, await finish(auth, submission)))
 
 async function signedInBy (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'parts'>,
   { request, reply, fields: { trust } }: Submission<{ trust?: unknown }>,
   { principal, user, codesLeft: left }: SecondFactorSignIn
 ): Promise<FormAnswer> {
@@ -114,7 +114,7 @@ async function finish (
 
 /** Sets the cookie by which the browser is not asked again, beside that of the session. */
 async function trustBrowser (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, user: User
+  auth: Pick<AuthContext, 'parts'>, request: FastifyRequest, reply: FastifyReply, user: User
 ): Promise<void> {
   const trustedBrowsers = auth.parts.secondFactor?.trustedBrowsers
   if (trustedBrowsers == null) return
