@@ -1,9 +1,9 @@
 import type { FactorKind, User } from '../accounts/account.js'
 import { FIRST_FACTORS, type Principal } from '../authentication.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import type {
-  Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, Owner, ProofSubmission, Proven, UserWithLinks
+  Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, UserWithLinks
 } from './context.js'
 import type { Content } from './pages/elements.js'
 import type { View } from './pages/layout.js'
@@ -98,18 +98,6 @@ async function isFactorRequired ({ requiresFactor }: MethodRules, signIn: FirstF
 export async function isFactorRequiredOf (auth: MethodRules, principal: Principal): Promise<boolean> {
   for (const method of FIRST_FACTORS) if (await isFactorRequired(auth, { principal, method })) return true
   return false
-}
-
-/** Authenticates a user by the first method, factors before others, whose fields a form has. */
-export async function verifyBy (
-  auth: AuthContext, methods: readonly Method[], submission: ProofSubmission, owner: Owner
-): Promise<Proven> {
-  const isFirst = ({ factor }: Method): boolean => factor === undefined
-  for (const { verify } of methods.toSorted((one, other) => Number(isFirst(one)) - Number(isFirst(other)))) {
-    const verified = verify?.(auth, submission, owner) ?? null
-    if (verified !== null) return verified
-  }
-  throw invalidRequest('The form has nothing to authenticate the user by.')
 }
 
 /** Asks a user to authenticate by one of several methods: forms first, then the buttons. */

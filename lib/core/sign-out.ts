@@ -8,21 +8,6 @@ import { type AuthenticationState, type SignedOut, recordIn, shownSession } from
 import { signOutRow } from '../session/row-sessions.js'
 import type { ListedSession, StoredSessions } from '../session/store.js'
 import type { AuthContext } from './context.js'
-import { currentPrincipal } from './current-user.js'
-
-/** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
-export async function signOutEverywhere (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
-): Promise<void> {
-  // A session that has ended already must not end sessions of a later sign-in.
-  const principal = await currentPrincipal(auth, request)
-  if (principal === null) return signOut(auth, request, reply)
-  const { userId } = principal
-  await auth.accounts.changeUser(userId, { endSessions: true })
-  audit('sign-out-everywhere', { userId }, request)
-  announceRevoke(auth.channel, userId, request)
-  await signOut(auth, request, reply, userId)
-}
 
 /**
  * Announces that all sessions of a user were ended, and keeps the session of the request: it gets a

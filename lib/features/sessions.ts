@@ -1,3 +1,5 @@
+import { announceRevoke, audit } from '../audit.js'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Act, answerWithStatus } from '../core/act.js'
 import type { AuthContext } from '../core/context.js'
 import { currentPrincipal, currentStatus } from '../core/current-user.js'
@@ -5,7 +7,7 @@ import { type FormAnswer, form } from '../core/form.js'
 import { openapiComponents } from '../core/openapi.js'
 import { assertRecent } from '../core/recent.js'
 import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
-import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
+import { endSessionOfUser, isSessionOf, signOut } from '../core/sign-out.js'
 import type { Submission } from '../core/submission.js'
 import { AuthError } from '../errors.js'
 import { authenticationOf, recordIn } from '../session/record.js'
@@ -141,4 +143,16 @@ async function endSessions (
     (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
   if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
   return (await import('./identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
+}
+
+/** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
+async function signOutEverywhere (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  // A session that has ended already must not end sessions of a later sign-in.
+  const principal = await currentPrincipal(auth, request)
+  if (principal === null) return signOut(auth, request, reply)
+  const { userId } = principal
+  await auth.accounts.changeUser(userId, { endSessions: true })
+  audit('sign-out-everywhere', { userId }, request)
+  announceRevoke(auth.channel, userId, request)
+  await signOut(auth, request, reply, userId)
 }

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ReplacedSession } from '../authentication.js'
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
-import { nameInCookie, sessionCookieName, signedIdsIn } from './cookies.js'
+import { sessionCookieName, signedIdsIn } from './cookies.js'
 import { sessionsUnavailable } from './express.js'
 import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
@@ -304,4 +304,14 @@ async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promi
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
   await request.session.save()
+}
+
+/**
+ * Puts the id of the present session into the cookie of a request, as if the browser had sent it.
+ * Otherwise @fastify/session would clear the cookie of the replaced session first and answer with
+ * two `Set-Cookie` of one name.
+ */
+function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
+  const prefix = String(request.cookies[name]).slice(0, -before.encryptedSessionId.length)
+  request.cookies[name] = prefix + request.session.encryptedSessionId
 }

@@ -4,7 +4,9 @@ import { type AuthContext, type WithAccounts, needed } from '../../core/context.
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
-import { checkboxField, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
+import {
+  type Html, checkboxField, html, nameField, newPasswordField, usernameField
+} from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
@@ -137,4 +139,13 @@ async function openRegistration (
 ): Promise<{ userId: string, email: string }> {
   const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
   return { userId, email: String(to) }
+}
+
+/** Makes a field in which the user may choose a value; `none` is the text of no value. */
+function choice (name: string, label: string, none: string, choices: readonly string[], chosen: string | null): Html {
+  return html`<label>${label}
+<select name="${name}">
+<option value="">${none}</option>
+${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
+</select></label>`
 }
