@@ -12,9 +12,7 @@ import {
 } from './act.js'
 import type { LimitName } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
-import {
-  FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect
-} from './schema.js'
+import { FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect } from './schema.js'
 import { runOnce, wasSentBefore } from './sent-again.js'
 import type { HashingSubmission, Submission } from './submission.js'
 

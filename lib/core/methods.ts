@@ -2,9 +2,7 @@ import type { FactorKind, User } from '../accounts/account.js'
 import { FIRST_FACTORS, type Principal } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
-import type {
-  Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, UserWithLinks
-} from './context.js'
+import type { Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, UserWithLinks } from './context.js'
 import type { Content } from './pages/elements.js'
 import type { View } from './pages/layout.js'
 

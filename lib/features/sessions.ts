@@ -61,9 +61,7 @@ export const readSession: Act = {
   }
 }
 
-function offersOf (
-  { formPaths, remember, providers }: AuthContext
-): Record<keyof typeof offered, boolean | string[]> {
+function offersOf ({ formPaths, remember, providers }: AuthContext): Record<keyof typeof offered, boolean | string[]> {
   return {
     password: formPaths.has('local/login'),
     registration: formPaths.has('local/register'),
