@@ -4,7 +4,7 @@ import type { AccountStatus, Link, User } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { endSession, updatePrincipal } from '../session/lifecycle.js'
+import { endSession, updateRecord } from '../session/lifecycle.js'
 import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
 import type { AuthContext, WithAccounts } from './context.js'
 import { namesOfMethods } from './methods.js'
@@ -118,4 +118,10 @@ export async function methodNamesOf (
 ): Promise<string[]> {
   const found = await readAccount(auth, userId)
   return found === null ? [] : namesOfMethods(auth, found)
+}
+
+/** Replaces the principal in the session. The id and the other content of the session stay. */
+async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+  const record = recordIn(request.session)
+  if (record !== null) await updateRecord(request, { ...record, principal })
 }

@@ -1,5 +1,5 @@
 import type { FactorKind, User } from '../accounts/account.js'
-import { FIRST_FACTORS, type Principal } from '../authentication.js'
+import type { AuthenticationMethod, Principal } from '../authentication.js'
 import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
 import type { Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, UserWithLinks } from './context.js'
@@ -91,6 +91,9 @@ async function isFactorRequired ({ requiresFactor }: MethodRules, signIn: FirstF
   // Any truthy answer: a rule that is not typed must not fail open.
   return requiresFactor !== null && Boolean(await callHook(() => requiresFactor(signIn)))
 }
+
+/** The methods that are a first factor alone. */
+const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
 
 /** Whether the application requires a second factor of a user, by whichever method they sign in. */
 export async function isFactorRequiredOf (auth: MethodRules, principal: Principal): Promise<boolean> {

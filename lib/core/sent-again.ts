@@ -6,13 +6,14 @@ import { TimeoutError, withTimeout } from '../base/concurrency.js'
 import type { AuthContext, WithAccounts } from './context.js'
 import { currentPrincipal } from './current-user.js'
 import { AuthError, SENT_TWICE } from '../errors.js'
-import { moveWaiting, renewSession } from '../session/lifecycle.js'
+import { type WaitingSession, renewSession, startPendingSession, takeEntry } from '../session/lifecycle.js'
 import { namedIdsIn, useSession } from '../session/cookies.js'
 import { principalOf, recordIn } from '../session/record.js'
 import { sentFields } from './site.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
 import { type SentBefore, digestOfRequest, findSent, noteOf, noteRequest } from '../session/sent-requests.js'
+import { SECOND_STEP } from '../session/store.js'
 
 /** What an act does, and what the same request gets after it. */
 export interface RepeatableAct<Answer> {
@@ -219,4 +220,11 @@ function tokenIn (request: FastifyRequest): string | null {
 function secretsIn (request: FastifyRequest): unknown[] {
   const fields = { ...Object(request.query), ...sentFields(request) }
   return SECRETS.flatMap(name => fields[name] || [])
+}
+
+/** Moves a sign-in that waits to a new session; null without one. */
+async function moveWaiting (request: FastifyRequest): Promise<WaitingSession | null> {
+  const waiting = await takeEntry<WaitingSession>(request, SECOND_STEP)
+  if (waiting !== null) await startPendingSession(request, SECOND_STEP, waiting)
+  return waiting
 }

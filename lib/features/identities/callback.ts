@@ -11,7 +11,6 @@ import type { Outbox } from '../../core/mail-links.js'
 import { checkedIdentity } from '../../providers/identity.js'
 import type { Authentication, ExternalProvider } from '../../providers/provider.js'
 import { WITHOUT_SESSION } from '../../session/cookies.js'
-import { assertSessionActive } from '../../session/lifecycle.js'
 import { type PendingSignIn, takePendingSignIn } from './pending-sign-ins.js'
 import { principalOf, recordIn } from '../../session/record.js'
 import { noteOf, noteRequest } from '../../session/sent-requests.js'
@@ -24,6 +23,7 @@ import { operation, operationIdOf, redirect, undocumented } from '../../core/sch
 import { runOnce, wasSentBefore } from '../../core/sent-again.js'
 import { type Failure, NO_SIGN_IN, callProvider, failAtProvider, mountLogin } from './login.js'
 import { hasFactors } from '../../core/methods.js'
+import { sessionsOf } from '../../session/request-sessions.js'
 
 const REFUSALS = [
   'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
@@ -295,4 +295,10 @@ async function targetOfSession (auth: AuthContext, request: FastifyRequest, stat
   const { pendingSecondFactor } = await import('../second-factor/sign-in.js')
   const { callback } = (await pendingSecondFactor(auth, request))?.ofCallback ?? {}
   return callback?.state === state ? auth.redirects.forStep(request, 'step', callback.next) : null
+}
+
+/** Refuses a session that ended while the request was under way: `invalid_state`. */
+async function assertSessionActive (request: FastifyRequest): Promise<void> {
+  const present = await sessionsOf(request).backend.read(request.session.sessionId)
+  if (present === null) throw new AuthError('invalid_state')
 }
