@@ -4,7 +4,7 @@ import { isOwnToken, noteOwnToken } from '../audit.js'
 import { secondFactorAt } from '../authentication.js'
 import { isUserId } from '../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../claims.js'
-import type { AuthContext, WithAccounts } from './context.js'
+import type { AuthContext } from './context.js'
 import { currentPrincipal, currentStatus, methodNamesOf } from './current-user.js'
 import { isRecent } from './recent.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../errors.js'
@@ -12,6 +12,9 @@ import { mergedVary } from './site.js'
 import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../option-checks.js'
 import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../session/record.js'
 import { factorsOfUser, hasFactors } from './methods.js'
+
+/** What guards ask for. */
+type GuardContext = Pick<AuthContext, 'accounts' | 'methods' | 'offered' | 'providers' | 'redirects'>
 
 /** A request on any server of Node.js: HTTP/1, HTTPS, HTTP/2 with or without TLS. */
 export type AnyRequest = FastifyRequest<RouteGenericInterface, RawServerBase>
@@ -86,7 +89,7 @@ function withDetails (payload: unknown, details: AuthError['details']): unknown 
   return payload
 }
 
-export function requireClaims (auth: Pick<AuthContext, 'accounts' | 'redirects'>, required: RequiredClaims): Guard {
+export function requireClaims (auth: GuardContext, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
@@ -102,7 +105,7 @@ export function requireClaims (auth: Pick<AuthContext, 'accounts' | 'redirects'>
  * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
  * another address, unverified: therefore the claim `email` is replaced.
  */
-export function requireVerified (auth: Pick<AuthContext, 'accounts' | 'redirects'>): Guard {
+export function requireVerified (auth: GuardContext): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const { token } = request
     if (token === null) {
@@ -122,7 +125,7 @@ export function requireVerified (auth: Pick<AuthContext, 'accounts' | 'redirects
 }
 
 /** What a user without a verified e-mail lacks. Asked for a refusal alone. */
-async function lackOf ({ accounts }: WithAccounts, userId?: string): Promise<'unverified' | 'email_missing'> {
+async function lackOf ({ accounts }: GuardContext, userId?: string): Promise<'unverified' | 'email_missing'> {
   const user = userId === undefined ? null : await accounts.findUser({ userId })
   return user?.email === null ? 'email_missing' : 'unverified'
 }
@@ -141,7 +144,7 @@ const RECENT_PROOF = {
   secondFactor: optional(boolean, false)
 } satisfies ChecksOf<RecentProof>
 
-export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
+export function requireRecent (auth: GuardContext, required: RecentProof): Guard {
   const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
   if (proof.secondFactor && !hasFactors(auth)) {
     throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
@@ -149,11 +152,11 @@ export function requireRecent (auth: AuthContext, required: RecentProof): Guard 
   return recentGuard(auth, proof)
 }
 
-export function requireSecondFactor (auth: AuthContext): Guard {
+export function requireSecondFactor (auth: GuardContext): Guard {
   return recentGuard(auth, { within: Infinity, secondFactor: true })
 }
 
-function recentGuard (auth: AuthContext, { within, secondFactor }: Required<RecentProof>): Guard {
+function recentGuard (auth: GuardContext, { within, secondFactor }: Required<RecentProof>): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const authTime = authTimeOf(request.token, { secondFactor })
@@ -235,7 +238,7 @@ function isRefusal (error: unknown): boolean {
  * @throws AuthError `reauthenticate`, with the methods that the user has; `second_factor_missing`
  */
 async function askToReauthenticate (
-  auth: AuthContext,
+  auth: GuardContext,
   request: FastifyRequest,
   reply: FastifyReply,
   { principal: { userId }, needsFactor }: { principal: Principal, needsFactor: boolean }
@@ -259,7 +262,7 @@ async function askToReauthenticate (
  * @throws AuthError with the code for other requests, and without such a page
  */
 async function askAt (
-  { redirects }: Pick<AuthContext, 'redirects'>, request: FastifyRequest, reply: FastifyReply,
+  { redirects }: GuardContext, request: FastifyRequest, reply: FastifyReply,
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)

@@ -40,7 +40,9 @@ export function factorsOf (
 }
 
 /** The kinds of factors by which a user can authenticate here, as {@link assertCanAsk} refuses. */
-export async function factorsOfUser (auth: AuthContext, userId: string): Promise<FactorKind[]> {
+export async function factorsOfUser (
+  auth: Pick<AuthContext, 'accounts' | 'methods' | 'offered'>, userId: string
+): Promise<FactorKind[]> {
   const user = await auth.accounts.findUser({ userId })
   if (user === null) return []
   assertCanAsk(auth, user)

@@ -288,7 +288,7 @@ export function setUpOf (
   }
 }
 
-function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: Content): Page {
+function setUpPage (auth: Leaving, texts: Texts, { back }: SetUp, content: Content): Page {
   const { common, factors } = texts
   return {
     title: back === null ? factors.requiredTitle : factors.setUp,
@@ -300,9 +300,12 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
   }
 }
 
+/** What the form by which a user leaves a sign-in is made of. */
+type Leaving = Pick<AuthContext, 'formPaths' | 'redirects' | 'site'>
+
 /** The form by which a user leaves a sign-in that waits, or goes on as another one. */
 export function leaveForm (
-  auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
+  auth: Leaving, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
   return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }
