@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { codeShape, newRecoveryCodes, normalCode } from '../../lib/core/codes.js'
+import { codeShape, newRecoveryCodes, normalCode } from '../../lib/features/second-factor/codes.js'
 import { anyCharacter, holds } from '../helpers/properties.js'
 
 const RECOVERY = 'ABCDEFGHJKMNPQRSTVWXYZ01'

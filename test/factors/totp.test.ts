@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { bytesOf } from '../../lib/core/codes.js'
+import { bytesOf } from '../../lib/features/second-factor/codes.js'
 import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from '../../lib/features/second-factor/totp.js'
 import { anyCharacter, holds } from '../helpers/properties.js'
 

@@ -1,8 +1,10 @@
 import t, { type Test } from 'tap'
-import { Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User } from '../../lib/index.js'
+import {
+  Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User
+} from '../../lib/index.js'
 import type { LinkingPolicy } from '../../lib/hooks.js'
 import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
-import { userOfIdentity as find } from '../../lib/core/linking.js'
+import { userOfIdentity as find } from '../../lib/features/identities/linking.js'
 import { NO_FACTORS } from '../helpers/no-factors.js'
 import { SOME_STORES } from '../helpers/stores.js'
 

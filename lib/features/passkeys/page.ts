@@ -3,7 +3,7 @@ import {
   type Content, type Html, type PageForm, type Texts, action, button, html, htmlForm, section
 } from '../../core/pages/elements.js'
 import { type Section, page, targetsOf } from '../../core/pages/page.js'
-import { textIn } from '../../core/pages/parts.js'
+import { textIn } from '../pages/parts.js'
 import { isCodeMailed } from '../second-factor/enrolment.js'
 import { type FactorPages, factorNameField, mailCodeField } from '../second-factor/factor-pages.js'
 import { PASSKEY } from './ceremonies.js'

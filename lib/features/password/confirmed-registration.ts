@@ -3,7 +3,6 @@ import { digestOf } from '../../base/values.js'
 import { type AuthContext, type WithAccounts, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
-import { assertUnused, findByMailbox, isUsed } from '../../core/mail-links.js'
 import {
   type Html, checkboxField, html, nameField, newPasswordField, usernameField
 } from '../../core/pages/elements.js'
@@ -12,10 +11,11 @@ import { USED_REGISTRATION } from '../../session/store.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../../core/schema.js'
-import { textIn } from '../../core/pages/parts.js'
+import { textIn } from '../pages/parts.js'
 import { createAccount, registeredJustNow } from './acts.js'
 import type { Submission } from '../../core/submission.js'
 import { hasMails, hasPasswords } from '../local/offers.js'
+import { assertUnused, findByMailbox, isUsed } from '../mail-links.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000

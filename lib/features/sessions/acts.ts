@@ -1,16 +1,17 @@
-import { announceRevoke, audit } from '../audit.js'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Act, answerWithStatus } from '../core/act.js'
-import type { AuthContext } from '../core/context.js'
-import { currentPrincipal, currentStatus } from '../core/current-user.js'
-import { type FormAnswer, form } from '../core/form.js'
-import { openapiComponents } from '../core/openapi.js'
-import { assertRecent } from '../core/recent.js'
-import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
-import { endSessionOfUser, isSessionOf, signOut } from '../core/sign-out.js'
-import type { Submission } from '../core/submission.js'
-import { AuthError } from '../errors.js'
-import { authenticationOf, recordIn } from '../session/record.js'
+import { type Act, answerWithStatus } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import { currentPrincipal, currentStatus } from '../../core/current-user.js'
+import { type FormAnswer, form } from '../../core/form.js'
+import { openapiComponents } from '../../core/openapi.js'
+import { assertRecent } from '../recent.js'
+import { checkbox, done, isChecked, objectOf, operation } from '../../core/schema.js'
+import { signOut } from '../../core/sign-out.js'
+import type { Submission } from '../../core/submission.js'
+import { AuthError } from '../../errors.js'
+import { authenticationOf, recordIn } from '../../session/record.js'
+import { endSessionOfUser, isSessionOf } from './list.js'
+import { announceRevoke, audit } from '../../audit.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -126,7 +127,7 @@ const endListedSession = form({
 
 const signedOut: Act = {
   when: ({ signOutSealer }) => signOutSealer !== null,
-  mount: async mounting => (await import('./identities/sign-out.js')).mountSignedOut(mounting)
+  mount: async mounting => (await import('../identities/sign-out.js')).mountSignedOut(mounting)
 }
 
 /** What reads and ends sessions, in the order of the document. */
@@ -140,7 +141,7 @@ async function endSessions (
   const signOutHere = async (): Promise<void> =>
     (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
   if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
-  return (await import('./identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
+  return (await import('../identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
 }
 
 /** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
