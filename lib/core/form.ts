@@ -10,7 +10,7 @@ import {
   type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
   pathOf, recordFailure
 } from './act.js'
-import type { LimitName } from './limits.js'
+import type { LimitName, RateLimits } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
 import { FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect } from './schema.js'
 import { runOnce, wasSentBefore } from './sent-again.js'
@@ -211,8 +211,10 @@ async function send (
 function checksOf (
   { hashes, limits = [], bodyLimit }: RouteShape, auth: AuthContext
 ): Record<'before' | 'withBody', (request: FastifyRequest) => Promise<void>> {
-  const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
-  const field = hashes === 'current' || hashes === 'password' ? hashes : null
+  const { mail, ...others } = auth.limits
+  const present: Partial<RateLimits> = auth.mailer === null ? others : auth.limits
+  const counts = limits.flatMap(name => present[name] ?? [])
+  const field = typeof hashes === 'string' && hashes !== 'itself' ? hashes : null
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
   return {
     async before (request) {
