@@ -4,6 +4,7 @@ import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
+import { FORM_OR_JSON, type Operation, operation } from '../../core/schema.js'
 import { AuthError } from '../../errors.js'
 import { TAKEN } from '../../session/store.js'
 import { mountPreflight } from '../published.js'
@@ -34,6 +35,12 @@ export class OAuthError extends Error {
 /** Refuses a code or refresh token, without saying why to someone who may have stolen it. */
 const invalidGrant = (): OAuthError => new OAuthError('invalid_grant', 'The code or token is not valid any more.')
 
+/** An endpoint in the document: its path is below the prefix. */
+type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & { readonly path: string }
+
+const FIELDS = { type: 'object', description: 'As the specification says', additionalProperties: true }
+const ANSWER = { ...FIELDS, description: 'The answer, as the specification says' }
+
 /** What an endpoint does with its fields; returns the body of the answer. */
 export type Endpoint = (request: FastifyRequest, fields: Parameters, reply: FastifyReply) => Promise<object>
 
@@ -41,13 +48,17 @@ export type Endpoint = (request: FastifyRequest, fields: Parameters, reply: Fast
  * Mounts an endpoint for clients of any origin, which send no cookies and read the errors of
  * RFC 6749 section 5.2.
  */
-export function mountEndpoint (scope: FastifyInstance, auth: AuthContext, path: string, endpoint: Endpoint): void {
+export function mountEndpoint (
+  scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint
+): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
   const open = (reply: FastifyReply): FastifyReply => reply.header('Access-Control-Allow-Origin', '*')
   scope.route({
     method: 'POST',
     url,
-    schema: { hide: true },
+    schema: {
+      ...operation({ ...described, user: 'anyone', answers: { 200: ANSWER } }), consumes: FORM_OR_JSON, body: FIELDS
+    },
     errorHandler (error, request, reply) { answerError(open(reply), request, error) },
     async handler (request, reply) {
       await auth.limits.challenge(request)
