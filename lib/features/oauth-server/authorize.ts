@@ -111,11 +111,14 @@ export async function dueStep (
   return isFresh ? null : secondFactor ? 'second-factor' : 'reauthenticate'
 }
 
-export async function goOn ({ redirects }: AuthContext, request: FastifyRequest, step: Step, here: string): Promise<string> {
+export async function goOn (
+  { redirects }: Pick<AuthContext, 'redirects'>, request: FastifyRequest, step: Step, here: string
+): Promise<string> {
   const setUp = redirects.linkTo(request, 'secondFactor', here)
   if (step === 'set-up' && setUp !== null) return withError(setUp, 'second_factor_missing')
   const target = redirects.forStep(request, 'reauthenticate', here, step === 'second-factor')
-  if (step === 'set-up' || target === null) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
+  if (step === 'set-up') throw new AuthError('second_factor_missing')
+  if (target === null) throw new AuthError('reauthenticate')
   return target
 }
 
@@ -183,4 +186,3 @@ const decide = form({
 })
 
 export const AUTHORIZE_ACTS: readonly Act[] = [authorizationPage, decide]
-

@@ -1,17 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
+import type { OAuthClient } from './client.js'
 import { documentOf, isDocumentId } from './client-documents.js'
-
-/** A client, wherever it is known from. All are public: they have no secret. */
-export interface OAuthClient {
-  readonly id: string
-  /** Null where it says none. */
-  readonly name: string | null
-  readonly redirectUris: readonly string[]
-  /** Whether it belongs to the owner of the application. */
-  readonly firstParty: boolean
-  readonly kind: 'configured' | 'document' | 'registered'
-}
 
 type Server = NonNullable<AuthContext['parts']['oauthServer']>
 

@@ -6,7 +6,7 @@ import {
   type Check, type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, oneOf, optional,
   table, tableOrBoolean, text, wholeNumber
 } from '../../option-checks.js'
-import { type OAuthClient } from './clients.js'
+import type { OAuthClient } from './client.js'
 import { LIFETIMES } from './grant.js'
 import { Grants } from './grants.js'
 import { isPrivateScheme, isRegistrable } from './redirect-uris.js'

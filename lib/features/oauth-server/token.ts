@@ -1,4 +1,4 @@
-/** The endpoints that clients ask themselves: tokens, their revocation, and how that is answered. */
+/** The endpoints that clients ask themselves, for tokens and their revocation. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
@@ -93,7 +93,7 @@ function shownError (failure: unknown): { error: string, description: string, st
     : { error: 'server_error', description: 'The request could not be completed.', statusCode: 500 }
 }
 
-/** Returns the id of the client, which is public: whoever claims another one must have its code. */
+/** Returns the id of the client, which is public: what it presents must be of that client. */
 export async function clientOf (server: Server, request: FastifyRequest, fields: Parameters): Promise<string> {
   const { client_id: id = '' } = fields
   const isKnown = request.headers.authorization === undefined && await isKnownClient(server, id)
@@ -155,8 +155,9 @@ export async function giveTokens (server: Server, grantId: string, { resource, s
   return answerOf(next)
 }
 
-const refresh: Exchange = async (auth, server, request, { refresh_token: text, client_id: clientId, resource, scope }) => {
-  const token = presentedToken(text)
+const refresh: Exchange = async (auth, server, request, fields) => {
+  const { client_id: clientId, resource, scope } = fields
+  const token = presentedToken(fields.refresh_token)
   if (token?.kind !== 'refresh') throw invalidGrant()
   const { grants, lifetimes, replays } = server
   const now = Date.now()
@@ -241,7 +242,8 @@ export async function verifyAccess (
   }
   const { grantId, userId, clientId, content: { scopes, auth }, createdAt, usedAt } = found.grant
   if (usedAt < now - HOUR_MS) {
-    server.grants.noteUse(grantId, now).catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
+    server.grants.noteUse(grantId, now)
+      .catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
   }
   return noteOwnToken({
     iss: server.issuer,
