@@ -13,7 +13,7 @@ export function isSecureOrLocal (value: unknown): value is string {
 }
 
 /** Whether a host is this machine, as browsers know it without asking (RFC 6761 section 6.3). */
-function isLoopback (hostname: string): boolean {
+export function isLoopback (hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
