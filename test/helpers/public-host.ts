@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import type { Test } from 'tap'
 import { isPublicAddress } from '../../lib/core/public-addresses.js'
-import type { Network } from '../../lib/core/public-fetch.js'
+import { INTERNET, type Network } from '../../lib/core/public-fetch.js'
 import { selfSigned } from './certificate.js'
 import { listen } from './loopback.js'
 
@@ -19,6 +19,16 @@ export interface PublicHost {
   readonly resolved: string[]
   /** Chooses the addresses of all names from now on: first of IPv4, then of IPv6. */
   resolveTo: (ipv4: readonly string[], ipv6?: readonly string[]) => void
+}
+
+/** Lets what is made without a network of its own reach a host of {@link publicHost}, until the end of the test. */
+export function replaceInternet (t: Test, network: Network): void {
+  const internet = { ...INTERNET }
+  Object.assign(INTERNET, network)
+  t.teardown(() => {
+    Reflect.deleteProperty(INTERNET, 'ca')
+    Object.assign(INTERNET, internet)
+  })
 }
 
 export async function publicHost (t: Test, answer: RequestListener): Promise<PublicHost> {

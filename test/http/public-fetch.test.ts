@@ -1,6 +1,7 @@
 import { type Socket, createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { once } from 'node:events'
+import https from 'node:https'
 import { createServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
@@ -84,6 +85,15 @@ t.test('a name that is resolved once more leads nowhere else: the connection goe
   t.match(await fetchPublic(`${origin}/`, network), { body: 'first' })
   t.equal(resolved.length, 1, 'it was resolved once')
   await refuses(t, fetchPublic(`${origin}/`, network), 'has an address that is not public')
+})
+
+t.test('the agent of the process, which may lead to a proxy, is not asked', async t => {
+  const { origin, network } = await publicHost(t, (_request, response) => { response.end('here') })
+  const { globalAgent } = https
+  https.globalAgent = Object.assign(new https.Agent(), { createConnection () { throw new Error('connected by a proxy') } })
+  t.teardown(() => { https.globalAgent = globalAgent })
+
+  t.match(await fetchPublic(`${origin}/`, network), { body: 'here' })
 })
 
 t.test('an address at which nobody answers gives way to the next one', async t => {

@@ -2,7 +2,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import t, { type Test } from 'tap'
 import { clientDocuments, isDocumentUrl } from '../../lib/features/oauth-server/client-documents.js'
 import type { OAuthClient } from '../../lib/features/oauth-server/clients.js'
-import { publicHost } from '../helpers/public-host.js'
+import { hastenTime } from '../helpers/clock.js'
+import { publicHost, replaceInternet } from '../helpers/public-host.js'
 
 interface Answer {
   readonly status?: number
@@ -134,6 +135,25 @@ t.test('a document is JSON by its content type: a file that users have uploaded 
   for (const headers of [{}, ...others]) {
     await t.rejects(clientOf({ headers }), rule('must be a JSON object, with the content type application/json'))
   }
+})
+
+t.test('documents come from the internet', async t => {
+  const { origin, network, resolved } = await publicHost(t, (request, response) => {
+    response.setHeader('Content-Type', 'application/json')
+    response.end(JSON.stringify({ client_id: origin + request.url, redirect_uris: ['http://localhost/'] }))
+  })
+  replaceInternet(t, network)
+
+  t.match(await clientDocuments(new Set()).get(`${origin}/a`, ''), { id: `${origin}/a`, name: null })
+  t.strictSame(resolved, ['client.example'])
+})
+
+t.test('a document that comes too slowly is unavailable', async t => {
+  const { origin, network } = await publicHost(t, (_request, response) => { response.writeHead(200, { 'content-type': 'application/json' }).write('{') })
+  hastenTime(t, 10)
+
+  const expected = { code: 'unavailable', cause: { message: /^client\.example:\d+ did not answer within 2\.5 seconds$/ } }
+  await t.rejects(clientDocuments(new Set(), network).get(`${origin}/a`, ''), expected)
 })
 
 t.test('a document that cannot be fetched is unavailable, and the client never unknown', async t => {
