@@ -15,7 +15,7 @@ import { factorsOfUser } from '../../core/methods.js'
 import { AuthError } from '../../errors.js'
 import { signInPath } from '../pages/parts.js'
 import { isRecent } from '../recent.js'
-import { isDocumentId } from './client-documents.js'
+import { isDocumentUrl } from './client-documents.js'
 import { giveGrant, newCode } from './consent.js'
 import { consentPage, failurePage, seenOf } from './consent-page.js'
 import {
@@ -75,7 +75,7 @@ const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, as
 
   const present = await currentUser(auth, request)
   // A document is fetched for a user alone: a stranger could make this server ask any address.
-  const isChecked = present !== null || !isDocumentId(parameters.client_id ?? '')
+  const isChecked = present !== null || !isDocumentUrl(parameters.client_id ?? '')
   const asked = isChecked ? await authorizationRequest(server, request, parameters) : null
   if (typeof asked === 'string') return failurePage(auth, view, asked)
   if (asked !== null && 'error' in asked) return refuse(auth, view, asked)

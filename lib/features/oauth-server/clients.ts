@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
 import type { OAuthClient } from './client.js'
-import { documentOf, isDocumentId } from './client-documents.js'
+import { addressOf } from '../../core/limits.js'
+import { isDocumentUrl } from './client-documents.js'
 
 type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
@@ -15,14 +16,14 @@ export async function findClient (
 ): Promise<OAuthClient | null> {
   const configured = server.clients.get(id)
   if (configured !== undefined) return configured
-  if (server.documents && isDocumentId(id)) return documentOf(id, request, server.schemes)
+  if (server.documents !== null && isDocumentUrl(id)) return server.documents.get(id, addressOf(request))
   const registered = server.registration && REGISTERED.test(id) ? await server.grants.findClient(id) : null
   return registered && { id, ...registered.content, firstParty: false, kind: 'registered' }
 }
 
 /** Whether there may be such a client: the document of one is not fetched behind the code. */
 export async function isKnownClient (server: Server, id: string): Promise<boolean> {
-  if (server.clients.has(id) || (server.documents && isDocumentId(id))) return true
+  if (server.clients.has(id) || (server.documents !== null && isDocumentUrl(id))) return true
   return server.registration !== null && REGISTERED.test(id) && await server.grants.findClient(id) !== null
 }
 

@@ -17,7 +17,7 @@ import { dueStep, goOn, hasServer, serverOf } from './authorize.js'
 import { clientName, scopeList } from './consent-page.js'
 import { giveGrant } from './consent.js'
 import { resourceFor, scopesOf } from './request.js'
-import { type Endpoint, type Exchange, OAuthError, clientOf, giveTokens } from './token.js'
+import { type Endpoint, type Exchange, OAuthError, clientOf, fieldsOf, giveTokens } from './token.js'
 
 type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
@@ -52,7 +52,8 @@ function userCodeIn (text: unknown): string | null {
 }
 
 export function deviceAuthorization (auth: AuthContext, server: Server): Endpoint {
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     if (!server.deviceClients.has(clientId)) {
       throw new OAuthError('unauthorized_client', 'The option device does not name this client.')

@@ -55,7 +55,7 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
   mountEndpoint(scope, auth, TOKEN, tokenEndpoint(auth, server, grants))
   mountEndpoint(scope, auth, REVOKE, revocationEndpoint(server))
   if (hasDevices) mountEndpoint(scope, auth, DEVICE, deviceAuthorization(auth, server))
-  if (registration !== null) mountEndpoint(scope, auth, REGISTER, registrationEndpoint(auth, server, registration))
+  if (registration !== null) mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
 
   const urlOf = (path: string): string => `${issuer}${auth.prefix}/oauth/${path}`
   const { pathname } = new URL(issuer)
@@ -78,7 +78,7 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
       token_endpoint_auth_methods_supported: ['none'],
       revocation_endpoint_auth_methods_supported: ['none'],
       authorization_response_iss_parameter_supported: true,
-      client_id_metadata_document_supported: documents,
+      client_id_metadata_document_supported: documents !== null,
       protected_resources: [...resources.keys()]
     }
   })

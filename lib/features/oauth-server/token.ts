@@ -41,15 +41,16 @@ type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & { 
 const FIELDS = { type: 'object', description: 'As the specification says', additionalProperties: true }
 const ANSWER = { ...FIELDS, description: 'The answer, as the specification says' }
 
-/** What an endpoint does with its fields; returns the body of the answer. */
-export type Endpoint = (request: FastifyRequest, fields: Parameters, reply: FastifyReply) => Promise<object>
+/** Returns the body of the answer. */
+export type Endpoint = (request: FastifyRequest, reply: FastifyReply) => Promise<object>
 
 /**
  * Mounts an endpoint for clients of any origin, which send no cookies and read the errors of
  * RFC 6749 section 5.2.
  */
 export function mountEndpoint (
-  scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint
+  scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint,
+  limit: 'challenge' | 'register' = 'challenge'
 ): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
   const open = (reply: FastifyReply): FastifyReply => reply.header('Access-Control-Allow-Origin', '*')
@@ -61,10 +62,8 @@ export function mountEndpoint (
     },
     errorHandler (error, request, reply) { answerError(open(reply), request, error) },
     async handler (request, reply) {
-      await auth.limits.challenge(request)
-      const fields = isPlainObject(request.body) ? parametersOf(request.body) : null
-      if (fields === null) throw new OAuthError('invalid_request', 'A field comes twice, or is not a text.')
-      return open(reply).send(await endpoint(request, fields, reply))
+      await auth.limits[limit](request)
+      return open(reply).send(await endpoint(request, reply))
     }
   })
   mountPreflight(scope, url)
@@ -93,6 +92,12 @@ function shownError (failure: unknown): { error: string, description: string, st
     : { error: 'server_error', description: 'The request could not be completed.', statusCode: 500 }
 }
 
+export function fieldsOf ({ body }: FastifyRequest): Parameters {
+  const fields = isPlainObject(body) ? parametersOf(body) : null
+  if (fields === null) throw new OAuthError('invalid_request', 'A field comes twice, or is not a text.')
+  return fields
+}
+
 /** Returns the id of the client, which is public: what it presents must be of that client. */
 export async function clientOf (server: Server, request: FastifyRequest, fields: Parameters): Promise<string> {
   const { client_id: id = '' } = fields
@@ -106,7 +111,8 @@ export function tokenEndpoint (
   auth: AuthContext, server: Server, grantTypes: Readonly<Record<string, Exchange>>
 ): Endpoint {
   const all: Readonly<Record<string, Exchange>> = { authorization_code: redeem, refresh_token: refresh, ...grantTypes }
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     const { grant_type: type } = fields
     if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is missing.')
@@ -207,7 +213,8 @@ function answerOf (next: Issued | 'expired' | 'replayed' | 'other-resource'): ob
 
 /** The revocation endpoint (RFC 7009): a refresh token ends its grant, an access token itself. */
 export function revocationEndpoint (server: Server): Endpoint {
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     const token = presentedToken(fields.token)
     const found = token === null ? null : await server.grants.find(token.grantId)
