@@ -6,7 +6,7 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
-import type { SqlDatabase, Values } from '../../session/sql-database.js'
+import { FEATURE_PARTS, type SqlDatabase, type Values } from '../../session/sql-database.js'
 import { sweeperOn } from '../sql-rows.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
@@ -200,7 +200,9 @@ function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePa
     tableExists(db, 'svc_auth_migrations') && SQLITE_MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
-    return wasMade && createSqliteTables(db, part, true)
+    // Those of a feature are made when it first uses them.
+    const isDue = wasMade || !FEATURE_PARTS.some(ofFeature => ofFeature === part)
+    return isDue && createSqliteTables(db, part, true) && wasMade
   }).length > 0
 }
 
