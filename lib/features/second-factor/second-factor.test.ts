@@ -113,7 +113,7 @@ t.test('attack 86: app.auth.signIn asks for the second factor, unless the applic
   t.equal(await userIdIn(spared), userId)
 })
 
-t.test('attack 87 and attack 105: a sign-in that waits is bound to its session, its user and ten minutes', async t => {
+t.test('attack 87, attack 105: a sign-in that waits is bound to its session, its user and ten minutes', async t => {
   const made = await startFactorApp(t)
   const { app } = made
   const { secret, userId } = await enrolAda(t, made)
@@ -595,7 +595,7 @@ t.test('a process without the option signs in no user with a second factor', asy
   t.match([refused.statusCode, refused.json().code], [503, 'unavailable'])
 })
 
-t.test('attack 93 and attack 116: secrets that cannot be opened are unavailable, and never no factor', async t => {
+t.test('attack 93, attack 116: secrets that cannot be opened are unavailable, and never no factor', async t => {
   const store = new MemoryAuthStore()
   const made = await startFactorApp(t, {}, { store })
   const unreadable = eventsOf(t, 'secret-unreadable')
