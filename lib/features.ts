@@ -8,9 +8,9 @@ import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
 import { mountWellKnown } from './features/published.js'
-import { SESSION_ACTS } from './features/sessions.js'
+import { SESSION_ACTS } from './features/sessions/acts.js'
 import { byProvider } from './features/identities/method.js'
-import { byMail } from './features/mail-sign-in-method.js'
+import { byMail } from './features/mail-sign-in/method.js'
 import { byPasskey } from './features/passkeys/method.js'
 import { byPassword } from './features/password/method.js'
 import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
@@ -31,7 +31,7 @@ const FEATURES: readonly Feature[] = [
   {
     when: hasMails,
     acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS,
-    sections: async () => [(await import('./features/email-page.js')).emailSection]
+    sections: async () => [(await import('./features/email/page.js')).emailSection]
   },
   {
     when: hasFactors,
@@ -48,11 +48,11 @@ const FEATURES: readonly Feature[] = [
   },
   {
     when: ({ hasPages }) => hasPages,
-    acts: async () => (await import('./features/page-acts.js')).pageActs(await loadSections())
+    acts: async () => (await import('./features/pages/acts.js')).pageActs(await loadSections())
   },
   {
     acts: SESSION_ACTS,
-    sections: async () => (await import('./features/sessions-page.js')).SESSION_SECTIONS
+    sections: async () => (await import('./features/sessions/page.js')).SESSION_SECTIONS
   }
 ]
 

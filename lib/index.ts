@@ -41,9 +41,10 @@ export type {
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
 } from './hooks.js'
-export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './core/mail-links.js'
-export type { UserSession } from './core/sign-out.js'
-export type { AnyReply, AnyRequest, Bivariant, Guard, RecentProof, RequiredClaims } from './core/guards.js'
+export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './features/mail-links.js'
+export type { UserSession } from './features/sessions/list.js'
+export type { AnyReply, AnyRequest, Bivariant, Guard } from './core/guard.js'
+export type { RecentProof, RequiredClaims } from './features/app-auth/guards.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'

@@ -7,7 +7,7 @@ import { english } from './core/pages/languages/en.js'
 import type { Texts } from './core/pages/elements.js'
 
 export type { PageLink } from './core/pages/layout.js'
-export { Pages, type PagesOptions } from './features/pages.js'
+export { Pages, type PagesOptions } from './features/pages/pages.js'
 export type { Texts } from './core/pages/elements.js'
 export { de } from './core/pages/languages/de.js'
 export { es } from './core/pages/languages/es.js'

@@ -6,7 +6,6 @@ import type {
 import fp from 'fastify-plugin'
 import type { AuthStore } from './accounts/auth-store.js'
 import { Auth } from './features/app-auth/auth.js'
-import { answerForGuards } from './core/guards.js'
 import type { AuthEvents } from './audit.js'
 import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
@@ -31,6 +30,7 @@ import { type Counter, setUpCounter, setUpRateLimits } from './core/limits.js'
 import { Mailer, setUpMailLimits } from './core/mailer.js'
 import { documentRoutes } from './core/openapi.js'
 import { checkRequests, mountNotFound, setUpScope } from './core/scope.js'
+import { answerForGuards } from './core/guard.js'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -139,9 +139,9 @@ export interface SignInChange {
   /**
    * What a first factor has found: a sign-in by a link of the user, which `moves` the e-mail of the
    * account, or its state, or only `refreshes` the link; `link`: an identity that joins the user by
-   * their e-mail; `mail`: they have confirmed their address. Null for nothing.
+   * their e-mail; `confirms`: they have confirmed their address. Null for nothing.
    */
-  held: 'refreshes' | 'moves' | 'link' | 'mail' | null
+  held: 'refreshes' | 'moves' | 'link' | 'confirms' | null
   /** The factor that the sign-in sets up. */
   factors?: FactorChange | undefined
 }
@@ -165,7 +165,7 @@ function withHeld (
 ): Account | null {
   if (held === null) return account
   // It may be disputed since: then the mail opens no account any more.
-  if (held === 'mail') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)
+  if (held === 'confirms') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)
   const present = linkAt(account, identity.provider)
   const isDue = held === 'link' ? present === undefined && ofLink === null : present?.subject === identity.subject
   if (!isDue) return null

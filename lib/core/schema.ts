@@ -44,27 +44,8 @@ export const errorNext = {
 
 export const token = { type: 'string', maxLength: 16_384, description: 'The token in the link of a mail' } as const
 
-export const factorCode = {
-  type: 'string', maxLength: 1000, description: 'Six digits of an authenticator app, or a recovery code'
-} as const
-
-export const mailCode = {
-  type: 'string', maxLength: 100, description: 'The code from the e-mail, if one was sent'
-} as const
-
 /** A checkbox: forms send it as a text, JSON clients as true or false. */
 export const checkbox = { anyOf: [{ type: 'boolean' }, { type: 'string', maxLength: 1000 }] } as const
-
-export const lost = {
-  ...checkbox,
-  description: 'A checkbox: the user has lost all their passkeys; a code that is mailed stands in for them'
-} as const
-
-/** What an authenticator answers: forms send it as a text. */
-export const passkeyResponse = {
-  anyOf: [{ type: 'object', additionalProperties: true }, { type: 'string', maxLength: 16_384 }],
-  description: 'What `PublicKeyCredential.toJSON` returns, or its JSON text'
-} as const
 
 export const remember = {
   ...checkbox,
@@ -134,20 +115,12 @@ function refusal (codes: readonly AuthErrorCode[]) {
   return { ...error, description, ...(saysWhen && { headers: { 'Retry-After': retryAfter } }) }
 }
 
-/** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
-export function filledIn (field: string | undefined): string | undefined {
-  return field === '' ? undefined : field
-}
-
 /** Whether a checkbox is checked: forms send `on` or a value of the page, and nothing otherwise. */
 export function isChecked (field: unknown): boolean {
   return field === true || (typeof field === 'string' && !['', 'off', 'false', '0'].includes(field))
 }
 
-/** Returns what the form of a user who has lost their passkeys has: the code says it too. */
-export function lostPasskeysIn (fields: { lost?: boolean | string, mailCode?: string }): {
-  isLost: boolean, mailCode: string | undefined
-} {
-  const mailCode = filledIn(fields.mailCode)
-  return { isLost: isChecked(fields.lost) || mailCode !== undefined, mailCode }
+/** Returns a field of a form; undefined for an empty one, which forms send as an empty string. */
+export function filledIn (field: string | undefined): string | undefined {
+  return field === '' ? undefined : field
 }

@@ -1,28 +1,9 @@
 import type { EventEmitter } from 'node:events'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type AuditSource, type RevokeSource, announceRevoke, audit, callListeners, sourceOf } from '../audit.js'
-import { digestOf } from '../base/values.js'
-import { AuthError } from '../errors.js'
+import { type AuditSource, type RevokeSource, announceRevoke, callListeners, sourceOf } from '../audit.js'
 import { renewSession, signOutSession } from '../session/lifecycle.js'
-import { type AuthenticationState, type SignedOut, recordIn, shownSession } from '../session/record.js'
-import { signOutRow } from '../session/row-sessions.js'
-import type { ListedSession, StoredSessions } from '../session/store.js'
+import { type SignedOut, recordIn } from '../session/record.js'
 import type { AuthContext } from './context.js'
-import { currentPrincipal } from './current-user.js'
-
-/** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
-export async function signOutEverywhere (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
-): Promise<void> {
-  // A session that has ended already must not end sessions of a later sign-in.
-  const principal = await currentPrincipal(auth, request)
-  if (principal === null) return signOut(auth, request, reply)
-  const { userId } = principal
-  await auth.accounts.changeUser(userId, { endSessions: true })
-  audit('sign-out-everywhere', { userId }, request)
-  announceRevoke(auth.channel, userId, request)
-  await signOut(auth, request, reply, userId)
-}
 
 /**
  * Announces that all sessions of a user were ended, and keeps the session of the request: it gets a
@@ -59,7 +40,7 @@ export async function signOut (
 }
 
 /** Announces that a user was signed out of one session, in each process. */
-async function announceSignOut (
+export async function announceSignOut (
   { capabilities: kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
 ): Promise<void> {
   announceRevoke(channel, userId, source)
@@ -85,84 +66,4 @@ export function followRevocations (
     })
   }
   emitter.on('newListener', follow)
-}
-
-/** An open session of a user. */
-export interface UserSession {
-  /** Names the session in `endSession`. It signs no one in, unlike the id in the cookie. */
-  id: string
-  /** Whether it is the session of the request that was passed. */
-  current: boolean
-  /** When it got its id: at the sign-in, at a reauthentication or when all others were ended. */
-  createdAt: Date
-  /** The last request, to a tenth of the lifetime. */
-  lastSeenAt: Date
-  /** The header `User-Agent` of the browser, at most 256 characters; null without one. */
-  userAgent: string | null
-  /** How and when the user authenticated. */
-  methods: AuthenticationState['methods']
-}
-
-/**
- * Lists the open sessions of a user, the last used ones first.
- *
- * @param current a request whose session is marked
- * @throws AuthError `unknown_user`, `unsupported`
- */
-export async function sessionsOfUser (
-  auth: AuthContext, userId: string, current?: FastifyRequest
-): Promise<UserSession[]> {
-  const listed = await listOf(auth, userId)
-  const currentHash = current === undefined ? null : idHashOf(current)
-  return listed.map(session => ({
-    id: publicId(session),
-    current: session.idHash === currentHash,
-    ...shownSession(session)
-  }))
-}
-
-/**
- * Ends one session of a user and announces it like a sign-out.
- *
- * @returns false when the user has no open session with this id
- * @throws AuthError `unknown_user`, `unsupported`
- */
-export async function endSessionOfUser (
-  auth: AuthContext, { userId, id }: { userId: string, id: string }, source: RevokeSource
-): Promise<boolean> {
-  const session = (await listOf(auth, userId)).find(session => publicId(session) === id)
-  const ended = session === undefined ? null : await signOutRow(rowsIn(auth), session.idHash)
-  if (ended === null) return false
-  audit('session-end', { userId }, source)
-  await announceSignOut(auth, ended, source)
-  return true
-}
-
-/** Whether the session of a request has an id of {@link UserSession}. */
-export function isSessionOf (request: FastifyRequest, id: string): boolean {
-  return publicId({ idHash: idHashOf(request) }) === id
-}
-
-function rowsIn ({ listedSessions }: AuthContext): StoredSessions {
-  if (listedSessions !== null) return listedSessions
-  throw new AuthError('unsupported', {
-    message: 'A session store of the application does not tell which sessions a user has.'
-  })
-}
-
-async function listOf (auth: AuthContext, userId: string): Promise<ListedSession[]> {
-  const rows = rowsIn(auth)
-  const status = await auth.accounts.status(userId)
-  if (status === null) throw new AuthError('unknown_user')
-  return rows.ofUser(userId, status.generation, Date.now())
-}
-
-/** A hash of what is in the store: neither that nor the id in the cookie can be found from it. */
-function publicId ({ idHash }: Pick<ListedSession, 'idHash'>): string {
-  return digestOf(`listed session:${idHash}`)
-}
-
-function idHashOf ({ session }: FastifyRequest): string {
-  // A destroyed session is null, and outside the path of its cookie it has no id.
-  return digestOf(session?.sessionId ?? '')
 }

@@ -2,9 +2,9 @@
 import type { Act } from '../core/act.js'
 import { deleteAccount } from './account/acts.js'
 import { registerConfirmed } from './password/confirmed-registration.js'
-import { confirmNewEmail, requestNewEmail, verifyEmail } from './email.js'
+import { confirmNewEmail, requestNewEmail, verifyEmail } from './email/acts.js'
 import { changePassword, setFirstPassword } from './password/acts.js'
-import { confirmMail, mailLoginPage, requestMail } from './mail-sign-in.js'
+import { confirmMail, mailLoginPage, requestMail } from './mail-sign-in/acts.js'
 import { forgotPassword, resetPassword } from './recovery.js'
 
 /** What sends mails and what their links lead to, and the changes of credentials. */

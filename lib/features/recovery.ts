@@ -3,15 +3,15 @@ import { announceRevoke, audit, noteSubject } from '../audit.js'
 import { needed } from '../core/context.js'
 import { checkedEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import { findByMailbox } from '../core/mail-links.js'
 import { html, newPasswordField, usernameField } from '../core/pages/elements.js'
 import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
 import { accepted, token } from '../core/schema.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from './email.js'
-import { existingParts } from '../core/pages/parts.js'
+import { auditFirstProof, existing, existingOf, unprovenIn } from './email/acts.js'
+import { existingParts } from './pages/parts.js'
 import { assertText } from './password/hashing.js'
+import { findByMailbox } from './mail-links.js'
 
 /**
  * Sends the link that chooses a new password, or a first one; a blocked user gets none. The answer

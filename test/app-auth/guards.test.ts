@@ -1,13 +1,14 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
+import authPlugin, { Accounts, type AuthPluginOptions, type AuthStore } from '../../lib/index.js'
 import type { Claims } from '../../lib/claims.js'
 import { AuthError } from '../../lib/errors.js'
 import { verifyToken } from '../../lib/features/tokens/user-tokens.js'
-import type { Guard, RequiredClaims } from '../../lib/core/guards.js'
-import authPlugin, { Accounts, type AuthPluginOptions, type AuthStore } from '../../lib/index.js'
+import type { RequiredClaims } from '../../lib/features/app-auth/guards.js'
 import { MemoryAuthStore } from '../../lib/engines/memory/memory.js'
 import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
+import type { Guard } from '../../lib/core/guard.js'
 
 const USER_ID = '6b1e1c9e-0c51-4c3a-9f44-2f0e8a2f5d11'
 const store = new MemoryAuthStore()

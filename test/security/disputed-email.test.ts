@@ -89,7 +89,7 @@ for (const [kind, createStore] of Object.entries(STORES)) {
       }
       const identity = { provider: 'application', subject: userId, claims: { sub: userId }, verifiedEmail: null }
       const found = { userId, generation: 0, email: ADA.email, emailVerified: false }
-      t.equal(await accounts.signIn(found, { identity, held: 'mail' }), null, 'nor one that waited for a factor')
+      t.equal(await accounts.signIn(found, { identity, held: 'confirms' }), null, 'nor one that waited for a factor')
       t.match(await app.auth.findUser({ userId }), { emailVerified: false, emailDisputed: true })
     })
 

@@ -30,7 +30,7 @@ export function attacksIn (text: string): string[] {
 
 /** Returns the text with the tests of each row. */
 export function withTests (text: string): string {
-  return text.replaceAll(ROW, (row, attack: string, number: string) => `${attack} ${Array.from(TESTS_OF.get(number) ?? [], linkTo).join(', ')} |`)
+  return text.replaceAll(ROW, (_row, attack: string, number: string) => `${attack} ${Array.from(TESTS_OF.get(number) ?? [], linkTo).join(', ')} |`)
 }
 
 function linkTo (file: string): string {

@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
+import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Factor } from '../../lib/accounts/account.js'
 import { Accounts } from '../../lib/accounts/accounts.js'
 import { AuthError } from '../../lib/errors.js'
-import { userOfIdentity } from '../../lib/core/linking.js'
 import { NO_FACTORS } from '../helpers/no-factors.js'
-import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import type { Identity } from '../../lib/providers/provider.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { newFactor, toFactors } from './users.js'
+import { userOfIdentity } from '../../lib/features/identities/linking.js'
 
 /** What a user does in a race. */
 export type Move =

@@ -6,7 +6,6 @@ import type { FastifyReply } from 'fastify'
 import type { AuthContext } from '../context.js'
 import { type Content, type Texts, button, filled, html } from './elements.js'
 import { PageLayout } from './layout.js'
-import { providerLabel } from './parts.js'
 
 type Look = Pick<AuthContext, 'layout' | 'site'>
 
@@ -37,4 +36,15 @@ export function leadToProvider (
   return leadTo(auth, reply, url, ({ signIn }) => ({
     title: filled(signIn.withProvider, { provider: providerLabel(auth, provider) })
   }))
+}
+
+/** Names that the first letter in upper case does not make. */
+const LABELS: ReadonlyMap<string, string> = new Map([
+  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
+])
+
+/** Returns how users call a provider, which this process need not have. */
+export function providerLabel ({ providers }: Pick<AuthContext, 'providers'>, name: string): string {
+  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  return providers.find(provider => provider.name === name)?.label ?? LABELS.get(name) ?? words.join(' ')
 }

@@ -1,14 +1,14 @@
 import { announceRevoke, audit } from '../../audit.js'
 import { checkedName } from '../../claims.js'
 import { current, refreshPrincipal } from '../../core/current-user.js'
-import { recent } from '../../core/recent.js'
+import { recent } from '../recent.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
-import { leftUnverified, sendVerification } from '../../core/mail-links.js'
 import { endOtherSessions, signOut } from '../../core/sign-out.js'
 import { form } from '../../core/form.js'
 import { UNPROVEN, presentPassword, recentByPassword } from '../password/forms.js'
 import { canSignIn } from '../../core/methods.js'
+import { leftUnverified, sendVerification } from '../mail-links.js'
 
 export const deleteAccount = form({
   path: '/local/delete-account',

@@ -4,7 +4,7 @@ import {
   type Content, type Html, htmlForm, nameField, row, usernameField, verbatim
 } from '../../core/pages/elements.js'
 import { type AccountView, type Section, page, redirected } from '../../core/pages/page.js'
-import { hasIcons, pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
+import { hasIcons, pathOfPage, signInPath, textIn } from '../pages/parts.js'
 import { withQuery } from '../../core/redirects.js'
 import { currentPasswordField } from '../password/page.js'
 

@@ -8,20 +8,19 @@ import type { AuthContext } from '../../core/context.js'
 import { refreshPrincipal } from '../../core/current-user.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
-import { type OpenedMailToken, leftUnverified, openMailToken } from '../../core/mail-links.js'
 import { signInUser } from '../../core/sign-in.js'
-import {
-  type UserSession, endOtherSessions, endSessionOfUser, followRevocations, sessionsOfUser, signOut
-} from '../../core/sign-out.js'
+import { endOtherSessions, followRevocations, signOut } from '../../core/sign-out.js'
 import { withQuery } from '../../core/redirects.js'
 import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-requests.js'
 import {
-  type AnyReply, type AnyRequest, type Bivariant, type Guard, type RecentProof, type RequiredClaims,
-  anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
-} from '../../core/guards.js'
+  type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
+} from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
 import { canSignIn } from '../../core/methods.js'
+import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sessions/list.js'
+import type { AnyReply, AnyRequest, Bivariant, Guard } from '../../core/guard.js'
+import { type OpenedMailToken, leftUnverified, openMailToken } from '../mail-links.js'
 
 /** How {@link Auth.signIn} signs a user in. */
 export interface SignInOptions {

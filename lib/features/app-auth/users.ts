@@ -14,8 +14,8 @@ import type { CanSignIn } from '../../accounts/identities.js'
 import { recordIn } from '../../session/record.js'
 import { Accounts } from '../../accounts/accounts.js'
 import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
-import type { AnyRequest } from '../../core/guards.js'
 import { assertText } from '../password/hashing.js'
+import type { AnyRequest } from '../../core/guard.js'
 
 /** A user that {@link Users.createUser} creates. */
 export interface UserToCreate {

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { Accounts, AuthError, type AuthStore, type Identity, MemoryAuthStore, SignInRefused, type User } from '../../index.js'
 import type { LinkingPolicy } from '../../hooks.js'
 import type { AccountQuery, Rule, UniqueKeys } from '../../accounts/auth-store.js'
-import { userOfIdentity as find } from '../../core/linking.js'
+import { userOfIdentity as find } from './linking.js'
 import { NO_FACTORS } from '../../../test/helpers/no-factors.js'
 import { SOME_STORES } from '../../../test/helpers/stores.js'
 

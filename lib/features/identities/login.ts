@@ -6,7 +6,7 @@ import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf }
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current, currentPrincipal } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
-import { assertUserRecent } from '../../core/recent.js'
+import { assertUserRecent } from '../recent.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember
 } from '../../core/schema.js'

@@ -10,7 +10,7 @@ export const byProvider: Method = {
     return links.flatMap(link => proving.some(({ name }) => name === link.provider) ? link.provider : [])
   },
   async ask (auth, { texts: { signIn } }, { hidden, names }) {
-    const { providerButtons } = await import('../../core/pages/parts.js')
+    const { providerButtons } = await import('../pages/parts.js')
     const own = auth.providers.map(({ name }) => name).filter(name => names.includes(name))
     return {
       content: providerButtons(auth, signIn.withProvider, own, { ...hidden, reauthenticate: 'true' }), isButton: true

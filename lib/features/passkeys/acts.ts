@@ -6,7 +6,7 @@ import { audit } from '../../audit.js'
 import { isUserId, uuidToBase64url } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
-import { recent } from '../../core/recent.js'
+import { recent } from '../recent.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
 import { CEREMONY_MS, PASSKEY, type PasskeyCeremonies, passkeyName, readResponse } from './ceremonies.js'
 import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
@@ -17,17 +17,16 @@ import { type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallen
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
-import { allowCaching } from '../../core/published-documents.js'
+import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
-import {
-  accepted, isChecked, lost, lostPasskeysIn, mailCode, objectOf, operation, passkeyResponse, remember, signedIn
-} from '../../core/schema.js'
+import { accepted, isChecked, objectOf, operation, remember, signedIn } from '../../core/schema.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed, requireRecentFactor,
   sendMailCode
 } from '../second-factor/enrolment.js'
 import { canSignIn, hasFactorThat } from '../../core/methods.js'
 import { byPasskey } from './method.js'
+import { lost, lostPasskeysIn, mailCode, passkeyResponse } from '../second-factor/schema.js'
 
 const MAX_CHALLENGES_OF_SESSION = 16
 const MAX_PASSKEYS_OF_USER = 20

@@ -7,7 +7,6 @@ import { reauthenticateBy } from '../../core/complete-sign-in.js'
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
-import { sendVerification } from '../../core/mail-links.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
 import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
@@ -25,6 +24,7 @@ import { verifyOwn } from './method.js'
 import { hasFactors } from '../../core/methods.js'
 import { hasPasswords } from '../local/offers.js'
 import { assertText } from './hashing.js'
+import { sendVerification } from '../mail-links.js'
 
 /** The form that creates a user at once. */
 const route = {

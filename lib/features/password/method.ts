@@ -1,8 +1,8 @@
 import type { AuthContext, Method, Owner, ProofFields, ProofSubmission, Proven } from '../../core/context.js'
-import { filledIn } from '../../core/schema.js'
 import { hasPasswords } from '../local/offers.js'
 import type { HashingSubmission } from '../../core/submission.js'
 import { verifyPassword } from './forms.js'
+import { filledIn } from '../../core/schema.js'
 
 export const byPassword: Method = {
   name: 'password',

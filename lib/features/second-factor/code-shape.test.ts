@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { codeShape, newRecoveryCodes, normalCode } from '../../core/codes.js'
+import { codeShape, newRecoveryCodes, normalCode } from './codes.js'
 import { anyCharacter, holds } from '../../../test/helpers/properties.js'
 
 const RECOVERY = 'ABCDEFGHJKMNPQRSTVWXYZ01'

@@ -1,7 +1,7 @@
 import { pathOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentUser } from '../../core/current-user.js'
-import { missingAuthentication } from '../../core/recent.js'
+import { missingAuthentication } from '../recent.js'
 import { withQuery } from '../../core/redirects.js'
 import {
   type Content, type Html, action, button, dateIn, filled, html, htmlForm, row, section, verbatim
@@ -10,7 +10,7 @@ import { type Section, page, redirected } from '../../core/pages/page.js'
 import { maySendMailCode } from './enrolment.js'
 import { enrolPage } from './authenticator.js'
 import { type UserFactor, listFactors } from '../app-auth/users.js'
-import { pathOfPage, signInPath, textIn } from '../../core/pages/parts.js'
+import { pathOfPage, signInPath, textIn } from '../pages/parts.js'
 import { hasFactors, scriptOf } from '../../core/methods.js'
 import { type FactorItem, type FactorPages, type FactorsView, factorNameField } from './factor-pages.js'
 import { RECOVERY } from './totp.js'

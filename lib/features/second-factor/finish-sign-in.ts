@@ -8,7 +8,7 @@ import { type FormAnswer, form } from '../../core/form.js'
 import { checkboxField, filled, timeIn, ways } from '../../core/pages/elements.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withError } from '../../core/redirects.js'
-import { checkbox, factorCode, isChecked, passkeyResponse, signedIn } from '../../core/schema.js'
+import { checkbox, isChecked, signedIn } from '../../core/schema.js'
 import { AuthError } from '../../errors.js'
 import { cookiesNamed } from '../../session/cookies.js'
 import { type Principal, principalOf } from '../../session/record.js'
@@ -22,6 +22,7 @@ import type { Submission } from '../../core/submission.js'
 import { hashesIn } from '../../accounts/factors.js'
 import { hasSecondFactor } from './second-factor.js'
 import { RECOVERY } from './totp.js'
+import { factorCode, passkeyResponse } from './schema.js'
 
 /** With so many recovery codes left, browsers are told how many. */
 const FEW_CODES = 2

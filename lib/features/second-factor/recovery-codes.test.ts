@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import t from 'tap'
-import { codeShape, newRecoveryCodes, recoveryHash } from '../../core/codes.js'
+import { codeShape, newRecoveryCodes, recoveryHash } from './codes.js'
 
 t.test('ten different codes of 24 characters of Crockford base32 are made, in groups of four', async t => {
   const sets = Array.from({ length: 20 }, newRecoveryCodes)

@@ -4,7 +4,7 @@ import { type FactorChange, type FactorSpending, hashesIn } from '../../accounts
 import type { FoundUser } from '../../accounts/identities.js'
 import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type TypedCode, codeShape, recoveryHash } from '../../core/codes.js'
+import { type TypedCode, codeShape, recoveryHash } from './codes.js'
 import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
 import { type AuthContext, type Owner, type Proven, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
@@ -67,7 +67,7 @@ export async function checkSecondFactor (
   const kinds = factorsOf(auth, user)
   // What joins or moves an account with factors waits for one of its own. Otherwise who has another
   // account with the address, and a factor there, would get this one.
-  const changes = held === 'link' || held === 'moves' || (held === 'mail' && !user.emailVerified)
+  const changes = held === 'link' || held === 'moves' || (held === 'confirms' && !user.emailVerified)
   const maySpare = kinds.length === 0 || !changes
   if (isTrusted && maySpare) return proof
   const principal = principalFor(authenticated)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { bytesOf } from '../../core/codes.js'
+import { bytesOf } from './codes.js'
 import { newTotpSecret, stepAt, totpCode, totpStep, totpUri } from './totp.js'
 import { anyCharacter, holds } from '../../../test/helpers/properties.js'
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { isEqual } from '../../secrets.js'
-import { BASE32, bytesOf, randomText } from '../../core/codes.js'
+import { BASE32, bytesOf, randomText } from './codes.js'
 
 /** The kinds of factors that this feature keeps. */
 export const APP = 'totp'

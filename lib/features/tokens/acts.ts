@@ -1,6 +1,6 @@
 import { type Act, answerWithStatus } from '../../core/act.js'
 import type { Feature } from '../../core/feature.js'
-import { allowCaching } from '../../core/published-documents.js'
+import { allowCaching } from '../published.js'
 import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../../core/schema.js'
 import { bearerGuards } from './bearer.js'
 import { mountMetadata } from './metadata.js'

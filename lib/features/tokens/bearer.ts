@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { noteOwnToken } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
-import { type Guard, reading } from '../../core/guards.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
 import { type ResourceMetadata, resourcePublisher } from './metadata.js'
 import { type TokenClaims, type TokenUse, assertUsable, assertUse } from './token-claims.js'
 import type { TokenVerifier } from './token-verifier.js'
 import { verifyToken, verifyTokenFor } from './user-tokens.js'
+import { type Guard, reading } from '../../core/guard.js'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,21 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { UnprovenMethods } from '../../accounts/sign-in.js'
 import type { Principal } from '../../session/record.js'
-import { type Mountpoint, pathOf } from '../act.js'
-import type { AuthContext } from '../context.js'
-import { withQuery } from '../redirects.js'
-import { type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html } from './elements.js'
-
-/** Names that the first letter in upper case does not make. */
-const LABELS: ReadonlyMap<string, string> = new Map([
-  ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
-])
-
-/** Returns how users call a provider, which this process need not have. */
-export function providerLabel ({ providers }: Pick<AuthContext, 'providers'>, name: string): string {
-  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
-  return providers.find(provider => provider.name === name)?.label ?? LABELS.get(name) ?? words.join(' ')
-}
+import { type Mountpoint, pathOf } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import { withQuery } from '../../core/redirects.js'
+import {
+  type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html
+} from '../../core/pages/elements.js'
+import { providerLabel } from '../../core/pages/lead-to.js'
 
 /** The path of a page of the plugin, with the page after a success. */
 export function pathOfPage (

@@ -1,7 +1,7 @@
-import { type Content, action, dateIn, filled, html, sentence } from '../core/pages/elements.js'
-import type { AccountView, Section } from '../core/pages/page.js'
-import { nameOf } from '../core/pages/parts.js'
-import { sessionsOfUser } from '../core/sign-out.js'
+import { type Content, action, dateIn, filled, html, sentence } from '../../core/pages/elements.js'
+import type { AccountView, Section } from '../../core/pages/page.js'
+import { nameOf } from '../pages/parts.js'
+import { sessionsOfUser } from './list.js'
 
 /** Who is signed in, and where. */
 export const SESSION_SECTIONS: readonly Section[] = [

@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import type { FactorKind } from '../accounts/account.js'
 import { ownFactorAt } from '../authentication.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext } from '../core/context.js'
 import { AuthError } from '../errors.js'
 import type { SessionRecord } from '../session/record.js'
-import { type CurrentUser, current } from './current-user.js'
-import { assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from './methods.js'
+import { type CurrentUser, current } from '../core/current-user.js'
+import { assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from '../core/methods.js'
 
 /** The longest time since the last authentication of a user who gives no password, in seconds. */
 export const RECENT_SECONDS = 600

@@ -1,10 +1,8 @@
-import {
-  type Content, action, field, html, htmlForm, usernameField, verbatim
-} from '../core/pages/elements.js'
-import type { AccountView, Section } from '../core/pages/page.js'
-import { textIn } from '../core/pages/parts.js'
-import { canonicalEmail } from '../email.js'
-import { currentPasswordField } from './password/page.js'
+import { type Content, action, field, html, htmlForm, usernameField, verbatim } from '../../core/pages/elements.js'
+import type { AccountView, Section } from '../../core/pages/page.js'
+import { textIn } from '../pages/parts.js'
+import { canonicalEmail } from '../../email.js'
+import { currentPasswordField } from '../password/page.js'
 
 export const emailSection: Section = { name: 'email', order: 40, show: emailRow }
 

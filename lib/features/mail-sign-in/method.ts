@@ -1,5 +1,5 @@
-import type { Method } from '../core/context.js'
-import { hasMailSignIn } from './local/offers.js'
+import type { Method } from '../../core/context.js'
+import { hasMailSignIn } from '../local/offers.js'
 
 export const byMail: Method = {
   name: 'mail',
@@ -7,7 +7,7 @@ export const byMail: Method = {
   isOffered: hasMailSignIn,
   isOf: (_auth, { user: { email, emailDisputed } }) => email !== null && !emailDisputed,
   async ask (auth, { texts }, { hidden, email }) {
-    const { action } = await import('../core/pages/elements.js')
+    const { action } = await import('../../core/pages/elements.js')
     const path = auth.formPaths.get('local/mail-login')
     return { content: action(path, { ...hidden, email }, texts.mail.ask), isButton: true }
   }

@@ -1,16 +1,16 @@
-import { type AuthContext, needed } from '../core/context.js'
-import { currentPrincipal, currentUser } from '../core/current-user.js'
-import { askBy, methodsOf, namesOfMethods } from '../core/methods.js'
+import { type AuthContext, needed } from '../../core/context.js'
+import { currentPrincipal, currentUser } from '../../core/current-user.js'
+import { askBy, methodsOf, namesOfMethods } from '../../core/methods.js'
 import {
   type Html, action, button, checkboxField, emailField, html, htmlForm, links, nameField, newPasswordField,
   passwordField, sentence, ways
-} from '../core/pages/elements.js'
-import type { Page, View } from '../core/pages/layout.js'
-import { page, redirected, targetsOf } from '../core/pages/page.js'
-import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from '../core/pages/parts.js'
-import { isChecked } from '../core/schema.js'
-import { leaveForm } from './second-factor/authenticator.js'
-import { hasMails } from './local/offers.js'
+} from '../../core/pages/elements.js'
+import type { Page, View } from '../../core/pages/layout.js'
+import { page, redirected, targetsOf } from '../../core/pages/page.js'
+import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from './parts.js'
+import { isChecked } from '../../core/schema.js'
+import { leaveForm } from '../second-factor/authenticator.js'
+import { hasMails } from '../local/offers.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
 export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {

@@ -1,14 +1,17 @@
-import { type Act, answerWithStatus } from '../core/act.js'
-import type { AuthContext } from '../core/context.js'
-import { currentPrincipal, currentStatus } from '../core/current-user.js'
-import { type FormAnswer, form } from '../core/form.js'
-import { openapiComponents } from '../core/openapi.js'
-import { assertRecent } from '../core/recent.js'
-import { checkbox, done, isChecked, objectOf, operation } from '../core/schema.js'
-import { endSessionOfUser, isSessionOf, signOut, signOutEverywhere } from '../core/sign-out.js'
-import type { Submission } from '../core/submission.js'
-import { AuthError } from '../errors.js'
-import { authenticationOf, recordIn } from '../session/record.js'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Act, answerWithStatus } from '../../core/act.js'
+import type { AuthContext } from '../../core/context.js'
+import { currentPrincipal, currentStatus } from '../../core/current-user.js'
+import { type FormAnswer, form } from '../../core/form.js'
+import { openapiComponents } from '../../core/openapi.js'
+import { assertRecent } from '../recent.js'
+import { checkbox, done, isChecked, objectOf, operation } from '../../core/schema.js'
+import { signOut } from '../../core/sign-out.js'
+import type { Submission } from '../../core/submission.js'
+import { AuthError } from '../../errors.js'
+import { authenticationOf, recordIn } from '../../session/record.js'
+import { endSessionOfUser, isSessionOf } from './list.js'
+import { announceRevoke, audit } from '../../audit.js'
 
 const { Principal: principal } = openapiComponents.schemas
 
@@ -126,7 +129,7 @@ const endListedSession = form({
 
 const signedOut: Act = {
   when: ({ signOutSealer }) => signOutSealer !== null,
-  mount: async mounting => (await import('./identities/sign-out.js')).mountSignedOut(mounting)
+  mount: async mounting => (await import('../identities/sign-out.js')).mountSignedOut(mounting)
 }
 
 /** What reads and ends sessions, in the order of the document. */
@@ -140,5 +143,19 @@ async function endSessions (
   const signOutHere = async (): Promise<void> =>
     (isChecked(everywhere) ? signOutEverywhere : signOut)(auth, request, reply)
   if (auth.signOutSealer === null || !isChecked(provider)) return signOutHere()
-  return (await import('./identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
+  return (await import('../identities/sign-out.js')).signOutThere(auth, submission, signOutHere)
+}
+
+/** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
+async function signOutEverywhere (
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
+): Promise<void> {
+  // A session that has ended already must not end sessions of a later sign-in.
+  const principal = await currentPrincipal(auth, request)
+  if (principal === null) return signOut(auth, request, reply)
+  const { userId } = principal
+  await auth.accounts.changeUser(userId, { endSessions: true })
+  audit('sign-out-everywhere', { userId }, request)
+  announceRevoke(auth.channel, userId, request)
+  await signOut(auth, request, reply, userId)
 }
