@@ -1,10 +1,10 @@
 import t from 'tap'
-import { type AuthPluginOptions, MemoryAuthStore } from '../index.js'
-import { Passkeys } from '../passkeys.js'
-import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../../test/helpers/app.js'
-import { Browser } from '../../test/helpers/browser.js'
-import { OwnProvider } from '../../test/helpers/own-provider.js'
-import { SHARED_SESSIONS } from '../../test/helpers/session-stores.js'
+import { type AuthPluginOptions, MemoryAuthStore } from '../../index.js'
+import { Passkeys } from '../../passkeys.js'
+import { LOCAL_SECRET, SESSION_SECRET, localProvider, startApp } from '../../../test/helpers/app.js'
+import { Browser } from '../../../test/helpers/browser.js'
+import { OwnProvider } from '../../../test/helpers/own-provider.js'
+import { SHARED_SESSIONS } from '../../../test/helpers/session-stores.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const VISITOR = { principal: null, authentication: null }

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { Accounts, type AuthStore, MemoryAuthStore } from '../../lib/index.js'
-import { Pages, en } from '../../lib/pages.js'
-import { localProvider, startApp } from '../helpers/app.js'
-import { Browser } from '../helpers/browser.js'
-import { advanceClock } from '../helpers/clock.js'
+import { Accounts, type AuthStore, MemoryAuthStore } from '../../index.js'
+import { Pages, en } from '../../pages.js'
+import { localProvider, startApp } from '../../../test/helpers/app.js'
+import { Browser } from '../../../test/helpers/browser.js'
+import { advanceClock } from '../../../test/helpers/clock.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 

@@ -4,11 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import fastifyWebsocket from '@fastify/websocket'
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify'
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions } from '../../lib/index.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
-import { Browser } from '../helpers/browser.js'
-import { OwnProvider } from '../helpers/own-provider.js'
-import { SlowSessionStore } from '../helpers/slow-session-store.js'
+import type { AuthPluginOptions } from '../../index.js'
+import { SESSION_SECRET, localProvider, startApp } from '../../../test/helpers/app.js'
+import { Browser } from '../../../test/helpers/browser.js'
+import { OwnProvider } from '../../../test/helpers/own-provider.js'
+import { SlowSessionStore } from '../../../test/helpers/slow-session-store.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const HTML = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }

@@ -2,10 +2,10 @@ import fastifyCookie from '@fastify/cookie'
 import fastifySession from '@fastify/session'
 import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import authPlugin, { type AuthPluginOptions } from '../index.js'
-import { SESSION_SECRET, localProvider, principalIn, startApp } from '../../test/helpers/app.js'
-import { Browser } from '../../test/helpers/browser.js'
-import { OwnProvider, signInAt } from '../../test/helpers/own-provider.js'
+import authPlugin, { type AuthPluginOptions } from '../../index.js'
+import { SESSION_SECRET, localProvider, principalIn, startApp } from '../../../test/helpers/app.js'
+import { Browser } from '../../../test/helpers/browser.js'
+import { OwnProvider, signInAt } from '../../../test/helpers/own-provider.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const PATHS = ['/auth/logout', '/auth/local/revoke']
