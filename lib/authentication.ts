@@ -42,9 +42,6 @@ interface MethodTraits {
   readonly isFactor?: true
 }
 
-/** The methods that are a first factor alone. */
-export const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
-
 /** When the user last authenticated by a second factor, in milliseconds; null for never. */
 export function secondFactorAt (methods: readonly Proof[]): number | null {
   return lastOf(methods, ({ method, multiFactor }) => multiFactor === true || METHODS[method]?.isFactor === true)

@@ -15,8 +15,8 @@ import {
   type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
 } from './factors.js'
 import {
-  type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, addLink,
-  enterIdentity, newAccount, refreshIdentity, removeLink, updateLink
+  type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn,
+  identityRules, newAccount
 } from './identities.js'
 
 /**
@@ -109,7 +109,7 @@ export class Accounts {
    */
   async refreshIdentity (identity: LinkedIdentity): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
-    return this.#change({ provider, subject }, refreshIdentity(identity), { email: verifiedEmail })
+    return this.#change({ provider, subject }, identityRules.refreshIdentity(identity), { email: verifiedEmail })
   }
 
   /**
@@ -129,7 +129,7 @@ export class Accounts {
     holds: (user: User) => boolean = () => false
   ): Promise<EnteredIdentity> {
     const { provider, subject } = identity
-    const rule = enterIdentity(identity, newAccount(newUser, Date.now()), holds)
+    const rule = identityRules.enterIdentity(identity, newAccount(newUser, Date.now()), holds)
     return this.#change({ provider, subject }, rule, { email })
   }
 
@@ -198,7 +198,7 @@ export class Accounts {
   async addLink (userId: string, identity: LinkedIdentity, generation?: number): Promise<User | null> {
     const { provider, subject, verifiedEmail } = identity
     const keys = { email: verifiedEmail, link: { provider, subject } }
-    return this.#change({ userId }, addLink(identity, generation), keys)
+    return this.#change({ userId }, identityRules.addLink(identity, generation), keys)
   }
 
   /**
@@ -208,7 +208,7 @@ export class Accounts {
    *   such link
    */
   async updateLink (userId: string, identity: LinkedIdentity, generation: number): Promise<boolean> {
-    return this.#change({ userId }, updateLink(identity, generation))
+    return this.#change({ userId }, identityRules.updateLink(identity, generation))
   }
 
   /**
@@ -221,7 +221,7 @@ export class Accounts {
   async removeLink (
     userId: string, provider: string, generation?: number, canSignIn: CanSignIn = () => true
   ): Promise<Link[]> {
-    return this.#change({ userId }, removeLink(provider, generation, canSignIn, Date.now()))
+    return this.#change({ userId }, identityRules.removeLink(provider, generation, canSignIn, Date.now()))
   }
 
   /**

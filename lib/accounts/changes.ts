@@ -62,9 +62,7 @@ function changeUser (
   }
 }
 
-function updateUser (
-  { name, email, emailVerified }: UserUpdate, now: number
-): Rule<{ before: User, user: User }> {
+function updateUser ({ name, email, emailVerified }: UserUpdate, now: number): Rule<{ before: User, user: User }> {
   return (found, { ofEmail }) => {
     const account = requireAccount(found)
     const before = userOf(account)

@@ -129,8 +129,3 @@ export function withFactors (account: Account, factors: readonly Factor[]): Acco
 export function hashesIn ({ hashes }: Factor['data']): string[] {
   return Array.isArray(hashes) ? hashes : []
 }
-
-/** How many recovery codes a factor has left; null for another kind. */
-export function codesLeftIn ({ kind, data }: Pick<Factor, 'kind' | 'data'>): number | null {
-  return kind === 'recovery' ? hashesIn(data).length : null
-}

@@ -41,7 +41,7 @@ export function newAccount (newUser: NewUser, now: number): Account {
   return withVouching(account, voucher, newUser.emailVerified)
 }
 
-export function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {
+function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {
   return (account, { ofEmail }) => {
     if (account === null || linkAt(account, identity.provider) === undefined) return { result: null }
     const noted = withIdentity(account, identity, ofEmail)
@@ -69,7 +69,7 @@ export interface EnteredIdentity extends NotedSignIn {
   as: 'known' | 'refreshes' | 'moves' | 'new' | 'owner-of-email'
 }
 
-export function enterIdentity (
+function enterIdentity (
   identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
 ): Rule<EnteredIdentity> {
   return (account, { ofEmail }) => {
@@ -102,7 +102,7 @@ export function notedSignIn (before: Account, after = before): NotedSignIn {
   }
 }
 
-export function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
+function addLink (identity: LinkedIdentity, generation: number | undefined): Rule<User | null> {
   return (account, { ofEmail, ofLink }) => {
     assertCanSignIn({ email: identity.verifiedEmail, link: identity })
     const isTaken = ofLink !== null || account === null || linkAt(account, identity.provider) !== undefined
@@ -116,7 +116,7 @@ export function addLink (identity: LinkedIdentity, generation: number | undefine
  * Replaces the claims of a link that the user has, and nothing else of the account: a consent takes
  * neither a recent authentication nor a factor.
  */
-export function updateLink ({ provider, subject, claims }: LinkedIdentity, generation: number): Rule<boolean> {
+function updateLink ({ provider, subject, claims }: LinkedIdentity, generation: number): Rule<boolean> {
   return account => {
     const isTheirs = account !== null && linkAt(account, provider)?.subject === subject
     if (!isTheirs || !isAtGeneration(account, generation)) return { result: false }
@@ -124,7 +124,7 @@ export function updateLink ({ provider, subject, claims }: LinkedIdentity, gener
   }
 }
 
-export function removeLink (
+function removeLink (
   provider: string, generation: number | undefined, canSignIn: CanSignIn, now: number
 ): Rule<Link[]> {
   return found => {
@@ -139,6 +139,9 @@ export function removeLink (
     return { result: linksOf(left), account: left }
   }
 }
+
+/** The rules of {@link Accounts} about the identities of a user. */
+export const identityRules = { refreshIdentity, enterIdentity, addLink, updateLink, removeLink }
 
 /** Returns the account that a rule was asked about, or throws `unknown_user`. */
 export function requireAccount (account: Account | null): Account {

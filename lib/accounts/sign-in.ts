@@ -160,9 +160,7 @@ export function signInRule (
   }
 }
 
-function withHeld (
-  account: Account, { ofEmail, ofLink }: Holders, { identity, held }: SignInChange
-): Account | null {
+function withHeld (account: Account, { ofEmail, ofLink }: Holders, { identity, held }: SignInChange): Account | null {
   if (held === null) return account
   // It may be disputed since: then the mail opens no account any more.
   if (held === 'confirms') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)

@@ -71,7 +71,7 @@ export function forgetNextOfMail (auth: Mountpoint, request: FastifyRequest, rep
 }
 
 /** Returns the page that was kept, a path of this application; null for none. */
-export function nextOfMail ({ redirects }: AuthContext, request: FastifyRequest): string | null {
+export function nextOfMail ({ redirects }: Pick<AuthContext, 'redirects'>, request: FastifyRequest): string | null {
   const path = redirects.asked(request, request.cookies[NEXT_COOKIE])
   return path !== null && isOwnPath(path) ? path : null
 }

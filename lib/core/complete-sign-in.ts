@@ -8,7 +8,7 @@ import { type ProviderIdentity, callHook } from '../hooks.js'
 import { renewSession, replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { type Principal, type SessionRecord, withProof } from '../session/record.js'
-import type { AuthContext, Owner, Proven } from './context.js'
+import type { AuthContext, Owner, Proven, WithAccounts } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { Findings } from './findings.js'
 
@@ -84,7 +84,7 @@ export function principalFor ({ user, identity }: Pick<Findings, 'user' | 'ident
 
 /** Authenticates the signed-in user again, by what checks it. */
 export async function reauthenticateBy (
-  auth: AuthContext, request: FastifyRequest, verify: (owner: Owner) => Promise<Proven>
+  auth: WithAccounts, request: FastifyRequest, verify: (owner: Owner) => Promise<Proven>
 ): Promise<void> {
   const { user, links, record } = await current(auth, request)
   const { userId, generation } = user
@@ -94,7 +94,7 @@ export async function reauthenticateBy (
 
 /** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */
 export async function reauthenticateAs (
-  auth: AuthContext, request: FastifyRequest, { provider, subject }: ProviderIdentity
+  auth: WithAccounts, request: FastifyRequest, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const { record } = await current(auth, request)
   const owner = await auth.accounts.findUser({ provider, subject })

@@ -76,6 +76,9 @@ export interface AuthContext {
   readonly formPaths: Map<string, string>
 }
 
+/** What asks for accounts alone. */
+export type WithAccounts = Pick<AuthContext, 'accounts'>
+
 /** A sign-in by a first factor, which the application's rule is asked about. */
 export interface FirstFactor {
   /** The user, with the claims that they have before `onSignIn`. */
@@ -100,9 +103,9 @@ export interface Method {
   /** Whether this process offers it. */
   readonly isOffered: (auth: Omit<AuthContext, 'offered'>) => boolean
   /** Whether a user has it here; default whether it is one of their factors. */
-  readonly isOf?: (auth: AuthContext, known: UserWithLinks) => boolean
+  readonly isOf?: (auth: Pick<AuthContext, 'providers'>, known: UserWithLinks) => boolean
   /** The names under which a user has it, such as those of providers; default its own. */
-  readonly namesFor?: (auth: AuthContext, known: UserWithLinks) => readonly string[]
+  readonly namesFor?: (auth: Pick<AuthContext, 'providers'>, known: UserWithLinks) => readonly string[]
   /** What it is as a factor of the account; absent for a first factor. */
   readonly factor?: FactorTraits
   /** Its part of a page that asks a user to authenticate. */
@@ -204,6 +207,6 @@ export function needed<T> (part: T | null, option: string): T {
 }
 
 /** Returns what seals a sign-in that waits; without it no sign-in can wait: `unavailable`. */
-export function sealerOf ({ sealer }: AuthContext): Sealer {
+export function sealerOf ({ sealer }: Pick<AuthContext, 'sealer'>): Sealer {
   return needed(sealer, 'dataSecret, or the setting SVC_AUTH_DATA_SECRET')
 }

@@ -4,9 +4,9 @@ import type { AccountStatus, Link, User } from '../accounts/account.js'
 import { noteSubject } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import { endSession, updatePrincipal } from '../session/lifecycle.js'
+import { endSession, updateRecord } from '../session/lifecycle.js'
 import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, WithAccounts } from './context.js'
 import { namesOfMethods } from './methods.js'
 
 /** The signed-in user, as the store has them now. */
@@ -24,7 +24,7 @@ export interface CurrentUser {
  * @throws AuthError `unauthenticated` without a user, when the user, or the link by which they
  * signed in, no longer exists, and when their sessions were ended
  */
-export async function current (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
+export async function current (auth: WithAccounts, request: FastifyRequest): Promise<CurrentUser> {
   const record = recordIn(request.session)
   const found = record === null ? null : await readUser(auth, record.principal)
   if (record === null || found === null || found.user.generation !== record.generation) {
@@ -40,7 +40,7 @@ export async function current (auth: AuthContext, request: FastifyRequest): Prom
  * one. A session that has ended is left, as a guard does. The link by which the user signed in may
  * be gone: they have just removed it on their account page.
  */
-export async function currentUser (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser | null> {
+export async function currentUser (auth: WithAccounts, request: FastifyRequest): Promise<CurrentUser | null> {
   const principal = await currentPrincipal(auth, request)
   const record = recordIn(request.session)
   const found = principal === null ? null : await readAccount(auth, principal.userId)
@@ -51,12 +51,12 @@ export async function currentUser (auth: AuthContext, request: FastifyRequest): 
  * Returns the principal of a session if the user still exists and their sessions were not ended,
  * else signs the user out. The claims are as of the session.
  */
-export async function currentPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
+export async function currentPrincipal (auth: WithAccounts, request: FastifyRequest): Promise<Principal | null> {
   return await currentStatus(auth, request) === null ? null : principalOf(request)
 }
 
 /** Returns what a guard asks about the user of a session, as {@link currentPrincipal} does. */
-export async function currentStatus (auth: AuthContext, request: FastifyRequest): Promise<AccountStatus | null> {
+export async function currentStatus (auth: WithAccounts, request: FastifyRequest): Promise<AccountStatus | null> {
   const record = recordIn(request.session)
   if (record === null) return null
   const status = ReadRecord.fresh(request.session).status ?? await auth.accounts.status(record.principal.userId)
@@ -69,7 +69,7 @@ export async function currentStatus (auth: AuthContext, request: FastifyRequest)
  * Returns the record of a session with the claims that were read together with it a moment ago,
  * else as {@link current} does.
  */
-export async function currentRecord (auth: AuthContext, request: FastifyRequest): Promise<SessionRecord> {
+export async function currentRecord (auth: WithAccounts, request: FastifyRequest): Promise<SessionRecord> {
   const record = recordIn(request.session)
   const { status, presentClaims } = ReadRecord.fresh(request.session)
   if (record === null || status === undefined || presentClaims === undefined) {
@@ -84,7 +84,7 @@ export async function currentRecord (auth: AuthContext, request: FastifyRequest)
  * Updates the principal of a session from the store. Signs the user out when the user, or the link
  * by which they signed in, no longer exists, and when their sessions were ended.
  */
-export async function refreshPrincipal (auth: AuthContext, request: FastifyRequest): Promise<Principal | null> {
+export async function refreshPrincipal (auth: WithAccounts, request: FastifyRequest): Promise<Principal | null> {
   for (;;) {
     const record = recordIn(request.session)
     if (record === null) return null
@@ -99,7 +99,7 @@ export async function refreshPrincipal (auth: AuthContext, request: FastifyReque
 
 /** Returns a user, with a principal that has the claims of now; null without its user or link. */
 export async function readUser (
-  auth: AuthContext, { userId, provider }: Principal
+  auth: WithAccounts, { userId, provider }: Principal
 ): Promise<Pick<CurrentUser, 'user' | 'links'> & { principal: Principal } | null> {
   const found = await readAccount(auth, userId)
   const link = found?.links.find(link => link.provider === provider)
@@ -107,13 +107,21 @@ export async function readUser (
   return { ...found, principal: { userId, provider, claims: mergeClaims(link.claims, found.user.claims) } }
 }
 
-async function readAccount ({ accounts }: AuthContext, userId: string) {
+async function readAccount ({ accounts }: WithAccounts, userId: string) {
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   return user && { user, links }
 }
 
 /** How a user can reauthenticate: `password`, `mail`, kinds of factors, names of providers. */
-export async function methodNamesOf (auth: AuthContext, userId: string): Promise<string[]> {
+export async function methodNamesOf (
+  auth: Pick<AuthContext, 'accounts' | 'offered' | 'providers'>, userId: string
+): Promise<string[]> {
   const found = await readAccount(auth, userId)
   return found === null ? [] : namesOfMethods(auth, found)
+}
+
+/** Replaces the principal in the session. The id and the other content of the session stay. */
+async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
+  const record = recordIn(request.session)
+  if (record !== null) await updateRecord(request, { ...record, principal })
 }

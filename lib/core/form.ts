@@ -10,11 +10,9 @@ import {
   type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
   pathOf, recordFailure
 } from './act.js'
-import type { LimitName } from './limits.js'
+import type { LimitName, RateLimits } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
-import {
-  FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect
-} from './schema.js'
+import { FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect } from './schema.js'
 import { runOnce, wasSentBefore } from './sent-again.js'
 import type { HashingSubmission, Submission } from './submission.js'
 
@@ -177,7 +175,7 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], s
 
 /** Returns the usual answer of an act whose request is sent again. */
 function answerAgain (
-  { redirects }: AuthContext, { answers = { 204: done }, linkPage }: RouteShape,
+  { redirects }: Pick<AuthContext, 'redirects'>, { answers = { 204: done }, linkPage }: RouteShape,
   { request, next }: { request: FastifyRequest, next: string | null }
 ): FormAnswer {
   const [status = 204] = [200, 201, 204, 202].filter(status => status in answers)
@@ -213,8 +211,10 @@ async function send (
 function checksOf (
   { hashes, limits = [], bodyLimit }: RouteShape, auth: AuthContext
 ): Record<'before' | 'withBody', (request: FastifyRequest) => Promise<void>> {
-  const counts = limits.filter(name => name !== 'mail' || auth.mailer !== null).map(name => auth.limits[name])
-  const field = hashes === 'current' || hashes === 'password' ? hashes : null
+  const { mail, ...others } = auth.limits
+  const present: Partial<RateLimits> = auth.mailer === null ? others : auth.limits
+  const counts = limits.flatMap(name => present[name] ?? [])
+  const field = typeof hashes === 'string' && hashes !== 'itself' ? hashes : null
   const count = typeof bodyLimit === 'string' ? auth.limits[bodyLimit] : bodyLimit
   return {
     async before (request) {

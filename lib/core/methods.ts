@@ -1,12 +1,13 @@
 import type { FactorKind, User } from '../accounts/account.js'
-import { FIRST_FACTORS, type Principal } from '../authentication.js'
-import { AuthError, invalidRequest } from '../errors.js'
+import type { AuthenticationMethod, Principal } from '../authentication.js'
+import { AuthError } from '../errors.js'
 import { callHook } from '../hooks.js'
-import type {
-  Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, Owner, ProofSubmission, Proven, UserWithLinks
-} from './context.js'
+import type { Asked, Asking, AuthContext, FactorTraits, FirstFactor, Method, UserWithLinks } from './context.js'
 import type { Content } from './pages/elements.js'
 import type { View } from './pages/layout.js'
+
+/** What says which methods a user needs. */
+export type MethodRules = Pick<AuthContext, 'methods' | 'offered' | 'requiresFactor'>
 
 /** Whether this process offers second factors or passkeys. */
 export function hasFactors (auth: Pick<AuthContext, 'offered'>): boolean {
@@ -14,18 +15,20 @@ export function hasFactors (auth: Pick<AuthContext, 'offered'>): boolean {
 }
 
 /** How a user can reauthenticate here: names of methods, and of providers. */
-export function namesOfMethods (auth: AuthContext, known: UserWithLinks): string[] {
+export function namesOfMethods (auth: Pick<AuthContext, 'offered' | 'providers'>, known: UserWithLinks): string[] {
   return methodsOf(auth, known).flatMap(({ name, namesFor }) => namesFor?.(auth, known) ?? [name])
 }
 
 /** The methods that this process offers and a user has. */
-export function methodsOf (auth: AuthContext, known: UserWithLinks): Method[] {
+export function methodsOf (auth: Pick<AuthContext, 'offered' | 'providers'>, known: UserWithLinks): Method[] {
   return auth.offered.filter(({ name, isOf }) =>
     isOf?.(auth, known) ?? known.user.factors?.some(kind => kind === name) === true)
 }
 
 /** Whether this process, with its options, offers a user a method to sign in. */
-export function canSignIn (auth: AuthContext, user: UserWithLinks['user'], links: UserWithLinks['links']): boolean {
+export function canSignIn (
+  auth: Pick<AuthContext, 'offered' | 'providers'>, user: UserWithLinks['user'], links: UserWithLinks['links']
+): boolean {
   return methodsOf(auth, { user, links }).some(({ factor }) => factor?.signsIn ?? factor === undefined)
 }
 
@@ -37,7 +40,9 @@ export function factorsOf (
 }
 
 /** The kinds of factors by which a user can authenticate here, as {@link assertCanAsk} refuses. */
-export async function factorsOfUser (auth: AuthContext, userId: string): Promise<FactorKind[]> {
+export async function factorsOfUser (
+  auth: Pick<AuthContext, 'accounts' | 'methods' | 'offered'>, userId: string
+): Promise<FactorKind[]> {
   const user = await auth.accounts.findUser({ userId })
   if (user === null) return []
   assertCanAsk(auth, user)
@@ -57,7 +62,7 @@ export function hasFactorThat (
  *
  * @throws AuthError `unavailable`; its cause names the option, for the log
  */
-export function assertCanAsk (auth: AuthContext, user: User): void {
+export function assertCanAsk (auth: Pick<AuthContext, 'methods' | 'offered'>, user: User): void {
   const { userId, factors: kinds = [] } = user
   if (!cannotAsk(auth, user)) return
   const { option = 'that offers it' } = auth.methods.find(({ name }) => kinds.some(kind => kind === name)) ?? {}
@@ -75,38 +80,27 @@ function cannotAsk (auth: Pick<AuthContext, 'offered'>, user: User): boolean {
  * Whether a second factor may be due at a sign-in of a user, or the sign-in be refused for want of
  * one: until that is known, it writes nothing.
  */
-export function mayNeedFactor (
-  auth: Pick<AuthContext, 'methods' | 'offered' | 'requiresFactor'>, user: User
-): boolean {
+export function mayNeedFactor (auth: MethodRules, user: User): boolean {
   return cannotAsk(auth, user) || hasFactorThat(auth, user, 'isAlwaysDue') || auth.requiresFactor !== null
 }
 
 /** Whether a second factor is due at a sign-in of a user. */
-export async function isFactorDue (auth: AuthContext, user: User, signIn: FirstFactor): Promise<boolean> {
+export async function isFactorDue (auth: MethodRules, user: User, signIn: FirstFactor): Promise<boolean> {
   return hasFactorThat(auth, user, 'isAlwaysDue') || await isFactorRequired(auth, signIn)
 }
 
-async function isFactorRequired ({ requiresFactor }: AuthContext, signIn: FirstFactor): Promise<boolean> {
+async function isFactorRequired ({ requiresFactor }: MethodRules, signIn: FirstFactor): Promise<boolean> {
   // Any truthy answer: a rule that is not typed must not fail open.
   return requiresFactor !== null && Boolean(await callHook(() => requiresFactor(signIn)))
 }
 
+/** The methods that are a first factor alone. */
+const FIRST_FACTORS: readonly AuthenticationMethod[] = ['password', 'provider', 'mail', 'application']
+
 /** Whether the application requires a second factor of a user, by whichever method they sign in. */
-export async function isFactorRequiredOf (auth: AuthContext, principal: Principal): Promise<boolean> {
+export async function isFactorRequiredOf (auth: MethodRules, principal: Principal): Promise<boolean> {
   for (const method of FIRST_FACTORS) if (await isFactorRequired(auth, { principal, method })) return true
   return false
-}
-
-/** Authenticates a user by the first method, factors before others, whose fields a form has. */
-export async function verifyBy (
-  auth: AuthContext, methods: readonly Method[], submission: ProofSubmission, owner: Owner
-): Promise<Proven> {
-  const isFirst = ({ factor }: Method): boolean => factor === undefined
-  for (const { verify } of methods.toSorted((one, other) => Number(isFirst(one)) - Number(isFirst(other)))) {
-    const verified = verify?.(auth, submission, owner) ?? null
-    if (verified !== null) return verified
-  }
-  throw invalidRequest('The form has nothing to authenticate the user by.')
 }
 
 /** Asks a user to authenticate by one of several methods: forms first, then the buttons. */

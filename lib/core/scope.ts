@@ -5,8 +5,8 @@ import { Ajv } from 'ajv'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuthContext } from './context.js'
 import { AuthError, SHOWN_TO_ANOTHER, invalidRequest } from '../errors.js'
-import { type Site, corsWarning, sentFields, shownTo } from './site.js'
-import { isWithoutSession, warnOfPlainHttp } from '../session/cookies.js'
+import { type Site, sentFields, shownTo } from './site.js'
+import { isWithoutSession } from '../session/cookies.js'
 import { principalOf } from '../session/record.js'
 import { answerFailure, failureBody } from './act.js'
 import { undocumented } from './schema.js'
@@ -43,7 +43,7 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance, { redirects, site }: AuthContext
+  scope: FastifyInstance, { redirects, site }: Pick<AuthContext, 'redirects' | 'site'>
 ): Promise<ReadonlyArray<() => unknown>> {
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
@@ -166,4 +166,40 @@ function parseForm (text: string): Record<string, unknown> {
 
 function notUtf8 (): AuthError {
   return invalidRequest('The body is not UTF-8.')
+}
+
+/**
+ * Makes a function that warns, once for each trusted origin, that its scripts cannot read an
+ * answer: the headers for that are up to the application (Fetch, CORS protocol and credentials).
+ */
+function corsWarning ({ trustedOrigins }: Site): (request: FastifyRequest, reply: FastifyReply) => void {
+  const warned = new Set<string>()
+  return (request, reply) => {
+    const { origin, 'sec-fetch-mode': mode, 'sec-fetch-site': site } = request.headers
+    if (origin === undefined || mode !== 'cors' || site === 'same-origin') return
+    if (!trustedOrigins.has(origin) || warned.has(origin)) return
+    const allowed = reply.getHeader('Access-Control-Allow-Origin')
+    if (allowed === origin && reply.getHeader('Access-Control-Allow-Credentials') === 'true') return
+    warned.add(origin)
+    request.log.warn(`Scripts of ${origin} cannot read this answer: ` +
+      `Access-Control-Allow-Origin is ${allowed === undefined ? 'absent' : `"${String(allowed)}"`}, and must be that ` +
+      'origin, with Access-Control-Allow-Credentials: true. Register @fastify/cors before fastify-svc-auth, with ' +
+      `{ origin: ['${origin}'], credentials: true }.`)
+  }
+}
+
+const warned = new WeakSet<object>()
+
+/**
+ * Warns once when the session cookie is for https: but requests appear to come over http:. Then
+ * @fastify/session does not save what the application writes into a session.
+ */
+function warnOfPlainHttp (request: FastifyRequest): void {
+  const { session, sessionStore, protocol } = request
+  if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
+  warned.add(sessionStore)
+  request.log.warn('The session cookie is for https:, but this request came over http:. ' +
+    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses, or to ' +
+    '(address, hop) => hop < 1 where it has no fixed one; ' +
+    'otherwise what the application writes into sessions is lost, and all clients count as one address.')
 }

@@ -3,16 +3,17 @@ import { setTimeout } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { BoundedMap, digestOf } from '../base/values.js'
 import { TimeoutError, withTimeout } from '../base/concurrency.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, WithAccounts } from './context.js'
 import { currentPrincipal } from './current-user.js'
 import { AuthError, SENT_TWICE } from '../errors.js'
-import { moveWaiting, renewSession } from '../session/lifecycle.js'
+import { type WaitingSession, renewSession, startPendingSession, takeEntry } from '../session/lifecycle.js'
 import { namedIdsIn, useSession } from '../session/cookies.js'
 import { principalOf, recordIn } from '../session/record.js'
 import { sentFields } from './site.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
 import { type SentBefore, digestOfRequest, findSent, noteOf, noteRequest } from '../session/sent-requests.js'
+import { SECOND_STEP } from '../session/store.js'
 
 /** What an act does, and what the same request gets after it. */
 export interface RepeatableAct<Answer> {
@@ -111,7 +112,7 @@ async function endOf (request: FastifyRequest, first: Promise<unknown>): Promise
 
 /** @param isSecond whether the same request has just ended, in this process */
 async function attempt<Answer> (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'accounts' | 'records'>,
   request: FastifyRequest,
   act: RepeatableAct<Answer>,
   { before, id, isSecond = false }: { before: SentBefore | null, id: string | null, isSecond?: boolean }
@@ -165,7 +166,7 @@ async function answeredMeanwhile (
 }
 
 /** The record of a request that has succeeded and started no session. */
-function recordOf ({ records }: AuthContext, request: FastifyRequest, id: string) {
+function recordOf ({ records }: Pick<AuthContext, 'records'>, request: FastifyRequest, id: string) {
   const key = { hash: digestOf(digestOfRequest(request, id)), kind: SENT_REQUEST, owner: digestOf(id) }
   return {
     async put (next: string | null): Promise<void> {
@@ -184,7 +185,7 @@ function recordOf ({ records }: AuthContext, request: FastifyRequest, id: string
  * session has ended or gone on meanwhile.
  */
 async function repeat<Answer> (
-  auth: AuthContext, request: FastifyRequest, act: RepeatableAct<Answer>, { firstId, startedId, sent }: SentBefore
+  auth: WithAccounts, request: FastifyRequest, act: RepeatableAct<Answer>, { firstId, startedId, sent }: SentBefore
 ): Promise<{ answer: Answer } | null> {
   noteRequest(request, { firstId, left: sent.left - 1, next: sent.next })
   await useSession(request, startedId, firstId)
@@ -219,4 +220,11 @@ function tokenIn (request: FastifyRequest): string | null {
 function secretsIn (request: FastifyRequest): unknown[] {
   const fields = { ...Object(request.query), ...sentFields(request) }
   return SECRETS.flatMap(name => fields[name] || [])
+}
+
+/** Moves a sign-in that waits to a new session; null without one. */
+async function moveWaiting (request: FastifyRequest): Promise<WaitingSession | null> {
+  const waiting = await takeEntry<WaitingSession>(request, SECOND_STEP)
+  if (waiting !== null) await startPendingSession(request, SECOND_STEP, waiting)
+  return waiting
 }

@@ -19,9 +19,7 @@ import { assertCanAsk } from './methods.js'
  * waits, `unauthenticated` when the hook deleted the user, `invalid_state` when the user signed out
  * meanwhile, `unavailable`
  */
-export async function signIn (
-  auth: AuthContext, request: FastifyRequest, authenticated: Findings
-): Promise<Principal> {
+export async function signIn (auth: AuthContext, request: FastifyRequest, authenticated: Findings): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
   noteSubject(request, user.userId)
   if (isNew === 'link') auditJoin(request, user, identity)

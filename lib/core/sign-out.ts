@@ -31,7 +31,7 @@ export async function endOtherSessions (
  * @param announced the user whose sign-out is announced already
  */
 export async function signOut (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, announced?: string
+  auth: Pick<AuthContext, 'capabilities' | 'channel'>, request: FastifyRequest, reply: FastifyReply, announced?: string
 ): Promise<void> {
   const source = sourceOf(request)
   for (const signedOut of await signOutSession(request, reply, announced)) {
@@ -41,7 +41,9 @@ export async function signOut (
 
 /** Announces that a user was signed out of one session, in each process. */
 export async function announceSignOut (
-  { capabilities: kept, channel }: AuthContext, { userId, isRecorded }: SignedOut, source: RevokeSource
+  { capabilities: kept, channel }: Pick<AuthContext, 'capabilities' | 'channel'>,
+  { userId, isRecorded }: SignedOut,
+  source: RevokeSource
 ): Promise<void> {
   announceRevoke(channel, userId, source)
   if (isRecorded) return
@@ -53,7 +55,7 @@ export async function announceSignOut (
 
 /** Announces the revocations of other processes, once the application listens to the channel. */
 export function followRevocations (
-  { capabilities: { revocations }, channel }: AuthContext, log: RevokeSource['log']
+  { capabilities: { revocations }, channel }: Pick<AuthContext, 'capabilities' | 'channel'>, log: RevokeSource['log']
 ): void {
   if (revocations === null) return
   // The type of the channel has its own events only.

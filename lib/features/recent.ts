@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify'
 import type { FactorKind } from '../accounts/account.js'
 import { ownFactorAt } from '../authentication.js'
-import type { AuthContext } from '../core/context.js'
+import type { AuthContext, WithAccounts } from '../core/context.js'
 import { AuthError } from '../errors.js'
 import type { SessionRecord } from '../session/record.js'
 import { type CurrentUser, current } from '../core/current-user.js'
-import { assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from '../core/methods.js'
+import { type MethodRules, assertCanAsk, factorsOf, hasFactorThat, isFactorRequiredOf } from '../core/methods.js'
 
 /** The longest time since the last authentication of a user who gives no password, in seconds. */
 export const RECENT_SECONDS = 600
@@ -20,14 +20,14 @@ const CLOCK_TOLERANCE_MS = 5000
  *
  * @throws AuthError `unauthenticated`, `reauthenticate`; what the application's rule throws
  */
-export async function recent (auth: AuthContext, request: FastifyRequest): Promise<CurrentUser> {
+export async function recent (auth: MethodRules & WithAccounts, request: FastifyRequest): Promise<CurrentUser> {
   const present = await current(auth, request)
   await assertUserRecent(auth, present)
   return present
 }
 
 /** Refuses a user, as just read, who has not authenticated recently: see {@link recent}. */
-export async function assertUserRecent (auth: AuthContext, present: CurrentUser): Promise<void> {
+export async function assertUserRecent (auth: MethodRules, present: CurrentUser): Promise<void> {
   await assertFactorUsed(auth, present)
   assertRecent(present.record)
 }
@@ -38,7 +38,7 @@ export async function assertUserRecent (auth: AuthContext, present: CurrentUser)
  * authenticate by, empty for any method; null for a user who lacks nothing.
  */
 export function missingAuthentication (
-  auth: AuthContext, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>
+  auth: Pick<AuthContext, 'offered'>, { user, record: { at, methods } }: Pick<CurrentUser, 'user' | 'record'>
 ): FactorKind[] | null {
   const hasOwn = user.factors !== undefined
   if (isRecent(hasOwn ? ownFactorAt(methods) ?? 0 : at, RECENT_SECONDS)) return null
@@ -46,7 +46,7 @@ export function missingAuthentication (
 }
 
 /** Refuses a user with {@link missingAuthentication}: `reauthenticate`, with kinds of factors. */
-export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser, 'user' | 'record'>): void {
+export function assertFactorRecent (auth: MethodRules, present: Pick<CurrentUser, 'user' | 'record'>): void {
   const methods = missingAuthentication(auth, present)
   if (methods !== null) throw new AuthError('reauthenticate', { details: methods.length > 0 ? { methods } : {} })
 }
@@ -56,7 +56,7 @@ export function assertFactorRecent (auth: AuthContext, present: Pick<CurrentUser
  * application requires, unless one of their factors was used recently. A password does not replace
  * it.
  */
-export async function assertFactorUsed (auth: AuthContext, present: CurrentUser): Promise<void> {
+export async function assertFactorUsed (auth: MethodRules, present: CurrentUser): Promise<void> {
   const { user, record: { principal } } = present
   if (user.factors === undefined) return
   assertCanAsk(auth, user)

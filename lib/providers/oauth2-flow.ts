@@ -59,9 +59,7 @@ export class OAuth2Flow extends AuthorizationCodeFlow<OAuth2FlowOptions> {
   }
 }
 
-async function bodyOf<Body> (
-  response: Response, is: (body: unknown) => body is Body, expected: string
-): Promise<Body> {
+async function bodyOf<Body> (response: Response, is: (body: unknown) => body is Body, expected: string): Promise<Body> {
   const body = parsedJson(await response.text())
   if (response.status !== 200) {
     const { error, error_description: description, message } = isPlainObject(body) ? body : {}

@@ -9,9 +9,7 @@ import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js
 import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { CHECK_CLOCK, failedAt, failure, providerFailure, redacted, unacceptable } from './failures.js'
 import { parsedJson, presentClaims } from './identity.js'
-import type {
-  AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity
-} from './provider.js'
+import type { AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity } from './provider.js'
 
 /** The claims about a user: of the verified ID token, and what userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {

@@ -11,16 +11,6 @@ export function sessionCookieName (request: FastifyRequest): string | undefined 
 }
 
 /**
- * Puts the id of the present session into the cookie of a request, as if the browser had sent it.
- * Otherwise @fastify/session would clear the cookie of the replaced session first and answer with
- * two `Set-Cookie` of one name.
- */
-export function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
-  const prefix = String(request.cookies[name]).slice(0, -before.encryptedSessionId.length)
-  request.cookies[name] = prefix + request.session.encryptedSessionId
-}
-
-/**
  * Returns the session ids that cookies of a request have signed, whether or not their sessions are
  * in the store. The name of the session cookie may be the application's, so each cookie is looked
  * at, also without the prefix `s:` of express-session.
@@ -86,22 +76,6 @@ export const WITHOUT_SESSION: object = { svcAuth: 'without session' }
 /** Whether a request is to such a route, a POST. Fastify makes its options anew each time. */
 export function isWithoutSession (request: FastifyRequest): boolean {
   return request.method === 'POST' && Object(request.routeOptions.config).svcAuth !== undefined
-}
-
-const warned = new WeakSet<object>()
-
-/**
- * Warns once when the session cookie is for https: but requests appear to come over http:. Then
- * @fastify/session does not save what the application writes into a session.
- */
-export function warnOfPlainHttp (request: FastifyRequest): void {
-  const { session, sessionStore, protocol } = request
-  if (session?.cookie.secure !== true || protocol === 'https' || warned.has(sessionStore)) return
-  warned.add(sessionStore)
-  request.log.warn('The session cookie is for https:, but this request came over http:. ' +
-    'If a proxy terminates TLS, set the option trustProxy of Fastify to its addresses, or to ' +
-    '(address, hop) => hop < 1 where it has no fixed one; ' +
-    'otherwise what the application writes into sessions is lost, and all clients count as one address.')
 }
 
 const warnedOfSeveral = new WeakSet<object>()

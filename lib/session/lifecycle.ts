@@ -1,22 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ReplacedSession } from '../authentication.js'
 import { digestOf } from '../base/values.js'
-import { AuthError } from '../errors.js'
-import { nameInCookie, sessionCookieName, signedIdsIn } from './cookies.js'
+import { sessionCookieName, signedIdsIn } from './cookies.js'
 import { sessionsUnavailable } from './express.js'
 import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import {
-  type Principal, type SessionRecord, type SessionReplacement, type SignedOut, preciseTime, principalOf, recordIn
+  type SessionRecord, type SessionReplacement, type SignedOut, preciseTime, principalOf, recordIn
 } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { forgetStarts } from './start-cookies.js'
-import {
-  type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, PENDING_MS, SECOND_STEP
-} from './store.js'
+import { type EntryContent, type EntryKey, type OneTimeEntries, type OneTimeEntry, PENDING_MS } from './store.js'
 
 /** What a sign-in or a reauthentication writes into a session. */
 type NewRecord = Omit<SessionRecord, 'replacedSessions'>
@@ -110,18 +107,6 @@ function replacedSessions (before: FastifyRequest['session']): ReplacedSession[]
   return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_REPLACED)
 }
 
-/** Refuses a session that ended while the request was under way: `invalid_state`. */
-export async function assertSessionActive (request: FastifyRequest): Promise<void> {
-  const present = await sessionsOf(request).backend.read(request.session.sessionId)
-  if (present === null) throw new AuthError('invalid_state')
-}
-
-/** Replaces the principal in the session. The id and the other content of the session stay. */
-export async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
-  const record = recordIn(request.session)
-  if (record !== null) await updateRecord(request, { ...record, principal })
-}
-
 export async function updateRecord (request: FastifyRequest, record: SessionRecord): Promise<void> {
   await sessionsOf(request).saveRecord(request, record)
 }
@@ -205,13 +190,6 @@ export async function startPendingSession (request: FastifyRequest, kind: string
 /** What a client is told of a sign-in that waits in a session. */
 export interface WaitingSession {
   readonly details: Readonly<Record<string, unknown>>
-}
-
-/** Moves a sign-in that waits to a new session; null without one. */
-export async function moveWaiting (request: FastifyRequest): Promise<WaitingSession | null> {
-  const waiting = await takeEntry<WaitingSession>(request, SECOND_STEP)
-  if (waiting !== null) await startPendingSession(request, SECOND_STEP, waiting)
-  return waiting
 }
 
 /**
@@ -304,4 +282,14 @@ async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promi
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
   await request.session.save()
+}
+
+/**
+ * Puts the id of the present session into the cookie of a request, as if the browser had sent it.
+ * Otherwise @fastify/session would clear the cookie of the replaced session first and answer with
+ * two `Set-Cookie` of one name.
+ */
+function nameInCookie (request: FastifyRequest, name: string, before: FastifyRequest['session']): void {
+  const prefix = String(request.cookies[name]).slice(0, -before.encryptedSessionId.length)
+  request.cookies[name] = prefix + request.session.encryptedSessionId
 }

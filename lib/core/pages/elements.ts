@@ -153,17 +153,6 @@ export function field (
   !isOptional && html` required`}${attributes}></label>`
 }
 
-/** Makes a field in which the user may choose a value; `none` is the text of no value. */
-export function choice (
-  name: string, label: string, none: string, choices: readonly string[], chosen: string | null
-): Html {
-  return html`<label>${label}
-<select name="${name}">
-<option value="">${none}</option>
-${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
-</select></label>`
-}
-
 export function checkboxField (name: string, label: string, isChecked: boolean): Html {
   return html`<label class="check"><input type="checkbox" name="${name}"${isChecked && html` checked`}>${label}</label>`
 }

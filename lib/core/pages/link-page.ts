@@ -35,7 +35,7 @@ export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
 
 /** Verifies the token of a link without using it: the account must not have changed since. */
 export async function openLink (
-  { accounts, mailTokens }: AuthContext, kind: LinkMailKind, token: string
+  { accounts, mailTokens }: Pick<AuthContext, 'accounts' | 'mailTokens'>, kind: LinkMailKind, token: string
 ): Promise<{ user: MailboxOwner, link: MailToken }> {
   const link = await needed(mailTokens, 'sendMail').verify(kind, token)
   const user = await userOfLink(accounts, link)

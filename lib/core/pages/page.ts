@@ -106,7 +106,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
 }
 
 /** Returns the sentence for a code that a redirect has brought, of which more is known here. */
-function knownHere ({ redirects: { application } }: AuthContext, code: string): string {
+function knownHere ({ redirects: { application } }: Pick<AuthContext, 'redirects'>, code: string): string {
   if (code === 'unauthenticated') return 'signed_out'
   // The user may have come by the very provider that the account has, as another user there.
   return code === 'account_exists' && application.forgotPassword !== null ? 'account_exists_forgot' : code

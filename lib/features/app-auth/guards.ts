@@ -13,6 +13,9 @@ import { type Principal, principalOf, recordIn, showVerifiedEmail } from '../../
 import { factorsOfUser, hasFactors } from '../../core/methods.js'
 import { type AnyReply, type AnyRequest, type Guard, reading } from '../../core/guard.js'
 
+/** What guards ask for. */
+type GuardContext = Pick<AuthContext, 'accounts' | 'methods' | 'offered' | 'providers' | 'redirects'>
+
 /**
  * The claims that a guard requires; where a claim is an array, one of its members. Once the
  * application declares claims, only these.
@@ -21,14 +24,14 @@ export type RequiredClaims = { readonly [C in keyof Claims as CheckedName<C>]?: 
 
 type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
 
-export function requireClaims (auth: AuthContext, required: RequiredClaims): Guard {
+export function requireClaims (auth: GuardContext, required: RequiredClaims): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
   const entries = Object.entries(required)
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const principal = await currentPrincipal(auth, request)
-    if (principal === null) return askToSignIn(auth, request, reply)
+    if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   })
 }
@@ -37,12 +40,12 @@ export function requireClaims (auth: AuthContext, required: RequiredClaims): Gua
  * See {@link Auth.requireVerified}. The identity by which the user signed in may have reported
  * another address, unverified: therefore the claim `email` is replaced.
  */
-export function requireVerified (auth: AuthContext): Guard {
+export function requireVerified (auth: GuardContext): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     const { token } = request
     if (token === null) {
       const status = await currentStatus(auth, request)
-      if (status === null) return askToSignIn(auth, request, reply)
+      if (status === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
       if (status.verifiedEmail === null) {
         return askAt(auth, request, reply, { to: 'account', code: await lackOf(auth, principalOf(request)?.userId) })
       }
@@ -57,7 +60,7 @@ export function requireVerified (auth: AuthContext): Guard {
 }
 
 /** What a user without a verified e-mail lacks. Asked for a refusal alone. */
-async function lackOf ({ accounts }: AuthContext, userId?: string): Promise<'unverified' | 'email_missing'> {
+async function lackOf ({ accounts }: GuardContext, userId?: string): Promise<'unverified' | 'email_missing'> {
   const user = userId === undefined ? null : await accounts.findUser({ userId })
   return user?.email === null ? 'email_missing' : 'unverified'
 }
@@ -76,7 +79,7 @@ const RECENT_PROOF = {
   secondFactor: optional(boolean, false)
 } satisfies ChecksOf<RecentProof>
 
-export function requireRecent (auth: AuthContext, required: RecentProof): Guard {
+export function requireRecent (auth: GuardContext, required: RecentProof): Guard {
   const proof = checkedOptions('requireRecent', required, RECENT_PROOF, '{ within: 600 }')
   if (proof.secondFactor && !hasFactors(auth)) {
     throw new OptionsError('requireRecent with secondFactor needs the option secondFactor or passkeys of the plugin')
@@ -84,11 +87,11 @@ export function requireRecent (auth: AuthContext, required: RecentProof): Guard 
   return recentGuard(auth, proof)
 }
 
-export function requireSecondFactor (auth: AuthContext): Guard {
+export function requireSecondFactor (auth: GuardContext): Guard {
   return recentGuard(auth, { within: Infinity, secondFactor: true })
 }
 
-function recentGuard (auth: AuthContext, { within, secondFactor }: Required<RecentProof>): Guard {
+function recentGuard (auth: GuardContext, { within, secondFactor }: Required<RecentProof>): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const authTime = authTimeOf(request.token, { secondFactor })
@@ -98,7 +101,7 @@ function recentGuard (auth: AuthContext, { within, secondFactor }: Required<Rece
       throw new AuthError('reauthenticate', { statusCode: 401 })
     }
     const principal = await currentPrincipal(auth, request)
-    if (principal === null) return askToSignIn(auth, request, reply)
+    if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     // The session may have ended meanwhile.
     const { at = 0, methods = [] } = recordIn(request.session) ?? {}
     const provenAt = secondFactor ? secondFactorAt(methods) : at
@@ -170,7 +173,7 @@ function isRefusal (error: unknown): boolean {
  * @throws AuthError `reauthenticate`, with the methods that the user has; `second_factor_missing`
  */
 async function askToReauthenticate (
-  auth: AuthContext,
+  auth: GuardContext,
   request: FastifyRequest,
   reply: FastifyReply,
   { principal: { userId }, needsFactor }: { principal: Principal, needsFactor: boolean }
@@ -186,11 +189,6 @@ async function askToReauthenticate (
   return new Promise(() => {})
 }
 
-/** Redirects a page request to the login page, as {@link askAt} does. */
-async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<never> {
-  return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
-}
-
 /**
  * Redirects a page request to a page where the user continues. The promise never resolves: once a
  * guard resolves, Fastify runs the handler, even after a redirect was sent or the client has
@@ -199,7 +197,7 @@ async function askToSignIn (auth: AuthContext, request: FastifyRequest, reply: F
  * @throws AuthError with the code for other requests, and without such a page
  */
 async function askAt (
-  { redirects }: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { redirects }: GuardContext, request: FastifyRequest, reply: FastifyReply,
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)

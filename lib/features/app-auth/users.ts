@@ -9,7 +9,7 @@ import type { Caller } from '../../core/fair-queue.js'
 import { type FactorKind, type User, searchKey } from '../../accounts/account.js'
 import { LocalIdentityProvider } from '../local/local-identity-provider.js'
 import type { UserUpdate } from '../../accounts/changes.js'
-import { codesLeftIn } from '../../accounts/factors.js'
+import { hashesIn } from '../../accounts/factors.js'
 import type { CanSignIn } from '../../accounts/identities.js'
 import { recordIn } from '../../session/record.js'
 import { Accounts } from '../../accounts/accounts.js'
@@ -114,7 +114,7 @@ export async function listFactors (accounts: Accounts, userId: string): Promise<
     name,
     createdAt: new Date(createdAt),
     lastUsedAt: usedAt === null ? null : new Date(usedAt),
-    codesLeft: codesLeftIn({ kind, data })
+    codesLeft: kind === 'recovery' ? hashesIn(data).length : null
   }))
 }
 

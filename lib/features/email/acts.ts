@@ -3,7 +3,7 @@ import type { User } from '../../accounts/account.js'
 import type { ConfirmedEmail } from '../../accounts/credentials.js'
 import { type UnprovenMethods, choiceRequired } from '../../accounts/sign-in.js'
 import { announceRevoke, audit } from '../../audit.js'
-import { type AuthContext, needed } from '../../core/context.js'
+import { type AuthContext, type WithAccounts, needed } from '../../core/context.js'
 import { currentPrincipal, refreshPrincipal } from '../../core/current-user.js'
 import { NOT_THIS_ADDRESS, checkedEmail, typedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
@@ -38,7 +38,7 @@ function isOwnSession (request: FastifyRequest, { userId, generation }: Found): 
 
 /** What a page lists before its user chooses: nothing but in a session of the user. */
 export async function unprovenIn (
-  { accounts }: AuthContext, request: FastifyRequest, user: Found | null, hasNewPassword?: boolean
+  { accounts }: WithAccounts, request: FastifyRequest, user: Found | null, hasNewPassword?: boolean
 ): Promise<UnprovenMethods | null> {
   return user !== null && isOwnSession(request, user) ? accounts.unprovenMethods(user, hasNewPassword) : null
 }
@@ -50,7 +50,7 @@ export async function unprovenIn (
  * @throws AuthError `choice_required`; `unauthenticated` for a choice to keep something elsewhere
  */
 export async function existingOf (
-  { accounts }: AuthContext, request: FastifyRequest, user: Found,
+  { accounts }: WithAccounts, request: FastifyRequest, user: Found,
   { existing = '', hasNewPassword, isOwner = isOwnSession(request, user) }:
   { existing?: string | undefined, hasNewPassword?: boolean, isOwner?: boolean }
 ): Promise<string> {
@@ -170,7 +170,7 @@ export const confirmNewEmail = form({
 })
 
 async function openNewEmail (
-  { accounts, mailTokens }: AuthContext, token: string
+  { accounts, mailTokens }: Pick<AuthContext, 'accounts' | 'mailTokens'>, token: string
 ): Promise<{ user: User, link: MailToken, to: string }> {
   const link = await needed(mailTokens, 'sendMail').verify('change-email', token)
   return { user: await userOfLink(accounts, link), link, to: String(link.to) }
@@ -258,7 +258,7 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-async function sendLink (auth: AuthContext, { request, outbox }: Submission<unknown>): Promise<void> {
+async function sendLink (auth: WithAccounts, { request, outbox }: Submission<unknown>): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)
   const user = principal === null ? null : await auth.accounts.findUser({ userId: principal.userId })

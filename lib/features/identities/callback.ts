@@ -1,27 +1,28 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../../audit.js'
 import { digestOf } from '../../base/values.js'
-import type { AuthContext } from '../../core/context.js'
-import { current } from '../../core/current-user.js'
+import type { AuthContext, WithAccounts } from '../../core/context.js'
+import { current, currentPrincipal } from '../../core/current-user.js'
 import { assertUserRecent } from '../recent.js'
 import { AuthError } from '../../errors.js'
 import { type ProviderIdentity, callHook } from '../../hooks.js'
-import { refuseForeignResource } from '../../core/site.js'
+import { refuseForeignResource, wantsHtml } from '../../core/site.js'
 import type { Outbox } from '../../core/mail-links.js'
 import { checkedIdentity } from '../../providers/identity.js'
 import type { Authentication, ExternalProvider } from '../../providers/provider.js'
 import { WITHOUT_SESSION } from '../../session/cookies.js'
-import { assertSessionActive } from '../../session/lifecycle.js'
 import { type PendingSignIn, takePendingSignIn } from './pending-sign-ins.js'
-import { principalOf } from '../../session/record.js'
+import { principalOf, recordIn } from '../../session/record.js'
 import { noteOf, noteRequest } from '../../session/sent-requests.js'
 import { forgetStarts } from '../../session/start-cookies.js'
 import { reauthenticateAs } from '../../core/complete-sign-in.js'
 import { signIn } from '../../core/sign-in.js'
-import { type Act, type Mounting, keepNotice, pathOf, urlOf } from '../../core/act.js'
+import { type Act, type Mounting, type Mountpoint, keepNotice, pathOf, urlOf } from '../../core/act.js'
 import { operation, operationIdOf, redirect, undocumented } from '../../core/schema.js'
 import { runOnce, wasSentBefore } from '../../core/sent-again.js'
-import { type Failure, type SpentSignIn, answerSpent, callProvider, failAtProvider, mountLogin } from './login.js'
+import { type Failure, NO_SIGN_IN, callProvider, failAtProvider, mountLogin } from './login.js'
+import { hasFactors } from '../../core/methods.js'
+import { sessionsOf } from '../../session/request-sessions.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from './linking.js'
 
 const REFUSALS = [
@@ -192,7 +193,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
  * signed in. An attacker could have started it and planted its session in the user's browser.
  */
 async function assertSameUser (
-  auth: AuthContext, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
+  auth: WithAccounts, request: FastifyRequest, { startedBy }: PendingSignIn, { provider, subject }: ProviderIdentity
 ): Promise<void> {
   const present = principalOf(request)?.userId ?? null
   if (present === null || present === startedBy) return
@@ -228,7 +229,9 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
 }
 
 /** Finishes a reauthentication: the provider proves by `auth_time` that it came after the start. */
-async function finishReauthentication (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
+async function finishReauthentication (
+  auth: Mountpoint & WithAccounts, request: FastifyRequest, callback: Callback
+): Promise<void> {
   const { pending } = callback
   assertStarter(request, pending)
   const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
@@ -245,7 +248,7 @@ function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): 
 }
 
 async function authenticate (
-  auth: AuthContext, { provider, parameters, pending }: Callback
+  auth: Mountpoint, { provider, parameters, pending }: Callback
 ): Promise<Authentication & { identity: ProviderIdentity }> {
   const { asked, state, nonce, codeVerifier } = pending
   const redirectUri = urlOf(auth, `${provider.name}/callback`)
@@ -255,4 +258,47 @@ async function authenticate (
     })
     return { ...others, identity: { provider: provider.name, ...checkedIdentity(identity) } }
   })
+}
+
+/** A sign-in that is not finished; `next` is null where this browser has not started it. */
+type SpentSignIn = Pick<PendingSignIn, 'state' | 'startedOn'> & { next: string | null }
+
+/**
+ * Answers a callback whose sign-in is used, too old, unknown or refused, as a reload or another tab
+ * sends it. Nothing changes: where the session came by this very callback the user goes on, and
+ * another user sees who they are.
+ */
+async function answerSpent (
+  auth: AuthContext,
+  provider: string,
+  failure: Failure,
+  { state, startedOn, next: asked }: SpentSignIn
+): Promise<FastifyReply> {
+  const { request, reply } = failure
+  // The one that the browser has kept is not checked.
+  const next = auth.redirects.asked(request, asked)
+  const isSignIn = wantsHtml(request) && !state.endsWith(NO_SIGN_IN)
+  const target = isSignIn ? await targetOfSession(auth, request, digestOf(state)) : null
+  if (target !== null) return reply.redirect(target, 302)
+  const principal = isSignIn ? await currentPrincipal(auth, request) : null
+  const hasPage = startedOn !== null || auth.redirects.login(request) !== null
+  if (!isSignIn || (principal === null && hasPage)) return failAtProvider(auth, provider, failure, { startedOn, next })
+  const { showSpent } = await import('./pages.js')
+  return showSpent(auth, failure, { provider, principal, next })
+}
+
+/** Where the callback has led by which the session of a request came; null for another session. */
+async function targetOfSession (auth: AuthContext, request: FastifyRequest, state: string): Promise<string | null> {
+  const record = recordIn(request.session)
+  if (record?.callback?.state === state) return record.callback.next
+  if (record !== null || !hasFactors(auth)) return null
+  const { pendingSecondFactor } = await import('../second-factor/sign-in.js')
+  const { callback } = (await pendingSecondFactor(auth, request))?.ofCallback ?? {}
+  return callback?.state === state ? auth.redirects.forStep(request, 'step', callback.next) : null
+}
+
+/** Refuses a session that ended while the request was under way: `invalid_state`. */
+async function assertSessionActive (request: FastifyRequest): Promise<void> {
+  const present = await sessionsOf(request).backend.read(request.session.sessionId)
+  if (present === null) throw new AuthError('invalid_state')
 }

@@ -1,22 +1,20 @@
 /** How users leave for a provider: authorization requests (RFC 6749 section 4.1.1). */
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { digestOf } from '../../base/values.js'
 import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
-import { type CurrentUser, current, currentPrincipal } from '../../core/current-user.js'
+import { type CurrentUser, current } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
 import { assertUserRecent } from '../recent.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember
 } from '../../core/schema.js'
-import { refuseForeignResource, wantsHtml, wantsJson } from '../../core/site.js'
+import { refuseForeignResource, wantsJson } from '../../core/site.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { providerFailure } from '../../providers/failures.js'
 import type { ExternalProvider, SignInParameters } from '../../providers/provider.js'
-import { principalOf, recordIn, sessionBinding } from '../../session/record.js'
+import { principalOf, sessionBinding } from '../../session/record.js'
 import { type PendingSignIn, addPendingSignIn } from './pending-sign-ins.js'
-import { hasFactors } from '../../core/methods.js'
 
 const flag = { type: 'string', enum: ['true', 'false'] } as const
 
@@ -147,7 +145,7 @@ interface LoginFields {
 
 /** Reads what is asked for: by `signInUrl`, and by the purpose of the sign-in. */
 function startOf (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'signedRequests'>,
   request: FastifyRequest,
   { name, provesAuthTime }: ExternalProvider,
   { link, reauthenticate, signed }: LoginFields
@@ -205,12 +203,9 @@ function randomToken (): string {
 }
 
 /** Ends the state of a linking, a consent or a reauthentication: a spent one is told so. */
-const NO_SIGN_IN = '-act'
+export const NO_SIGN_IN = '-act'
 
 export interface Failure { error: unknown, request: FastifyRequest, reply: FastifyReply }
-
-/** A sign-in that is not finished; `next` is null where this browser has not started it. */
-export type SpentSignIn = Pick<PendingSignIn, 'state' | 'startedOn'> & { next: string | null }
 
 /** Answers a failure on the page of the start, or where the authentication that lacks is asked. */
 export async function failAtProvider (
@@ -223,40 +218,6 @@ export async function failAtProvider (
   const after = next === auth.site.publicPath('/') ? null : next
   const page = startedOn ?? (auth.redirects.login(request) && auth.redirects.loginWith(request, after))
   return answerFailure(request, reply, error, { page, step, signInAt: provider })
-}
-
-/**
- * Answers a callback whose sign-in is used, too old, unknown or refused, as a reload or another tab
- * sends it. Nothing changes: where the session came by this very callback the user goes on, and
- * another user sees who they are.
- */
-export async function answerSpent (
-  auth: AuthContext,
-  provider: string,
-  failure: Failure,
-  { state, startedOn, next: asked }: SpentSignIn
-): Promise<FastifyReply> {
-  const { request, reply } = failure
-  // The one that the browser has kept is not checked.
-  const next = auth.redirects.asked(request, asked)
-  const isSignIn = wantsHtml(request) && !state.endsWith(NO_SIGN_IN)
-  const target = isSignIn ? await targetOfSession(auth, request, digestOf(state)) : null
-  if (target !== null) return reply.redirect(target, 302)
-  const principal = isSignIn ? await currentPrincipal(auth, request) : null
-  const hasPage = startedOn !== null || auth.redirects.login(request) !== null
-  if (!isSignIn || (principal === null && hasPage)) return failAtProvider(auth, provider, failure, { startedOn, next })
-  const { showSpent } = await import('./pages.js')
-  return showSpent(auth, failure, { provider, principal, next })
-}
-
-/** Where the callback has led by which the session of a request came; null for another session. */
-async function targetOfSession (auth: AuthContext, request: FastifyRequest, state: string): Promise<string | null> {
-  const record = recordIn(request.session)
-  if (record?.callback?.state === state) return record.callback.next
-  if (record !== null || !hasFactors(auth)) return null
-  const { pendingSecondFactor } = await import('../second-factor/sign-in.js')
-  const { callback } = (await pendingSecondFactor(auth, request))?.ofCallback ?? {}
-  return callback?.state === state ? auth.redirects.forStep(request, 'step', callback.next) : null
 }
 
 /** Turns every error of a provider, also of one of the application, into a failure of it. */

@@ -20,7 +20,7 @@ const [MAX_ID_TOKEN, MAX_LOGOUT_HINT] = [4096, 512]
 
 /** Encrypts what the session of a user keeps for a sign-out at their provider. */
 export async function hintFor (
-  auth: AuthContext, provider: string, userId: string, { identity, tokens, logoutHint }: Authentication
+  { signOutSealer }: AuthContext, provider: string, userId: string, { identity, tokens, logoutHint }: Authentication
 ): Promise<Pick<SessionRecord, 'signOutHint'>> {
   const { idToken = '' } = tokens
   const isLong = idToken.length > MAX_ID_TOKEN
@@ -29,7 +29,7 @@ export async function hintFor (
     ...(idToken !== '' && !isLong && { idToken }),
     ...(isText(name) && name.length <= MAX_LOGOUT_HINT && { logoutHint: name })
   })
-  return { signOutHint: await needed(auth.signOutSealer, 'signOut').seal(hint, `hint ${provider} ${userId}`) }
+  return { signOutHint: await needed(signOutSealer, 'signOut').seal(hint, `hint ${provider} ${userId}`) }
 }
 
 /**

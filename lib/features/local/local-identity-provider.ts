@@ -14,9 +14,7 @@ import { MailTokens } from '../../core/mail-links.js'
 import { PASSWORD_RULES, type PasswordRules, passwordRules } from '../password/rules.js'
 import { type ExtraClaims, TokenIssuer } from '../tokens/token-issuer.js'
 import type { TokenClaims, TokenUse } from '../tokens/token-claims.js'
-import {
-  type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey
-} from '../tokens/token-keys.js'
+import { type Jwk, type PublicJwk, type TokenKeys, keysOfSecrets, keysOfSigningKey } from '../tokens/token-keys.js'
 
 /** The claims that the registration form may set: by default none, as every visitor can post it. */
 export interface RegistrationPolicy {

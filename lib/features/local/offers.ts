@@ -14,7 +14,7 @@ export function hasPasswords ({ local }: Pick<AuthContext, 'local'>): boolean {
 }
 
 /** Whether users register by a password. */
-export function canRegister (auth: AuthContext): boolean {
+export function canRegister (auth: Pick<AuthContext, 'local'>): boolean {
   return hasPasswords(auth) && auth.local?.registration != null
 }
 

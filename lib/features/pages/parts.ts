@@ -49,7 +49,7 @@ export function providerButtons (
     ))
 }
 
-export function hasIcons ({ providers }: AuthContext): boolean {
+export function hasIcons ({ providers }: Pick<AuthContext, 'providers'>): boolean {
   return providers.some(({ icon }) => icon !== undefined)
 }
 

@@ -263,7 +263,7 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-async function provingUser (auth: AuthContext, request: FastifyRequest): Promise<User> {
+async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, request: FastifyRequest): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
   const user = userId === null ? null : await auth.accounts.findUser({ userId })
@@ -272,7 +272,10 @@ async function provingUser (auth: AuthContext, request: FastifyRequest): Promise
 }
 
 async function spendMailAttempt (
-  auth: AuthContext, submission: FactorSubmission, { userId, generation }: User, mailCode: string | undefined
+  auth: Pick<AuthContext, 'accounts' | 'sealer'>,
+  submission: FactorSubmission,
+  { userId, generation }: User,
+  mailCode: string | undefined
 ): Promise<void> {
   await countAttempt(auth, submission, { userId, generation })
   await assertMailCode(auth, submission.request, userId, mailCode)

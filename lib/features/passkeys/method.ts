@@ -6,13 +6,13 @@ export const byPasskey: Method = {
   isOffered: ({ parts }) => parts.passkeys !== null,
   factor: { signsIn: true, isReplaceable: true, pages: async () => (await import('./page.js')).PASSKEY_PAGES },
   async ask (auth, { texts }, { action, hidden, field }) {
-    const { passkeyForm } = await import('./form.js')
+    const { passkeyForm } = await import('./page.js')
     const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
     const form = { ceremony: 'factor', options, action, hidden, fields: field } as const
     return { content: passkeyForm(texts, form), isButton: true, script }
   },
   async offer (auth, { texts, failure }, hidden) {
-    const { createPasskeyField, passkeyForm, passkeySignal } = await import('./form.js')
+    const { createPasskeyField, passkeyForm, passkeySignal } = await import('./page.js')
     const { UnknownPasskey } = await import('./ceremonies.js')
     const { optionsPath: options, scriptPath: script, ...passkeys } = needed(auth.parts.passkeys, 'passkeys')
     const formOf = (ceremony: 'login' | 'autofill') =>

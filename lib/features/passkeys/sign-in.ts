@@ -39,7 +39,7 @@ export async function verifyResponse (
 
 /** Reads a response, and counts it before it is checked; null, uncounted, for another form. */
 export async function countedResponse (
-  { limits }: AuthContext, request: FastifyRequest, field: unknown
+  { limits }: Pick<AuthContext, 'limits'>, request: FastifyRequest, field: unknown
 ): Promise<PasskeyResponse | null> {
   const response = readResponse(field)
   if (response !== null) await limits.factor(request)

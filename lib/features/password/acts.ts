@@ -4,7 +4,7 @@ import { audit, noteSubject } from '../../audit.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
 import { type Act, pathOf } from '../../core/act.js'
 import { reauthenticateBy } from '../../core/complete-sign-in.js'
-import type { AuthContext } from '../../core/context.js'
+import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
@@ -85,7 +85,7 @@ const registerUnconfirmed = form({
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: AuthContext, submission: HashingSubmission<Registration>
+  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local'>, submission: HashingSubmission<Registration>
 ): Promise<Findings & { isKnown: boolean }> {
   try {
     return { ...await createAccount(auth, submission.passwords, submission.fields), isKnown: false }
@@ -102,7 +102,7 @@ async function createOrFind (
  * twice, perhaps without a cookie. That counts as a sign-in.
  */
 export async function registeredJustNow (
-  auth: AuthContext, { request, passwords }: HashingSubmission<unknown>,
+  auth: Pick<AuthContext, 'accounts' | 'limits'>, { request, passwords }: HashingSubmission<unknown>,
   { email: typed, password, remember }: Registration
 ): Promise<Findings | null> {
   const email = checkedEmail(typed)
@@ -131,7 +131,7 @@ interface Registration {
  *   `before`: what comes first, once the password is hashed
  */
 export async function createAccount (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'accounts' | 'local'>,
   passwords: Passwords,
   fields: Registration,
   { userId = randomUUID(), isConfirmed = false, before }: {
@@ -170,7 +170,7 @@ export async function createAccount (
 
 /** Returns the claims that the form asks for; the application must allow them: anyone can post. */
 function initialClaims (
-  { local }: AuthContext, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
+  { local }: Pick<AuthContext, 'local'>, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
 ): AuthorizationClaims {
   const policy = local?.registration
   if (saysVerified && policy?.emailVerified !== true) throw new AuthError('claim_not_allowed')
@@ -307,7 +307,7 @@ export const PASSWORD_ACTS: readonly Act[] = [register, registerUnconfirmed, log
 
 /** Replaces an outdated hash of a correct password. A failure does not fail the sign-in. */
 async function rehash (
-  { accounts }: AuthContext,
+  { accounts }: WithAccounts,
   { request, fields: { password }, passwords }: HashingSubmission<{ password: string }>,
   { user: { userId }, passwordHash }: Credential
 ): Promise<void> {

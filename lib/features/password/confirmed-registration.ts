@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../../base/values.js'
-import { type AuthContext, needed } from '../../core/context.js'
+import { type AuthContext, type WithAccounts, needed } from '../../core/context.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
-import { checkboxField, choice, nameField, newPasswordField, usernameField } from '../../core/pages/elements.js'
+import {
+  type Html, checkboxField, html, nameField, newPasswordField, usernameField
+} from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
@@ -124,7 +126,7 @@ export const registerConfirmed = form({
  * Sends the link to an address in canonical form; to one that an account has, a mail that says so.
  * The answer follows one look-up for each address, so that its time tells nothing either.
  */
-async function sendLink ({ accounts }: AuthContext, { outbox }: Submission<unknown>, email: string): Promise<void> {
+async function sendLink ({ accounts }: WithAccounts, { outbox }: Submission<unknown>, email: string): Promise<void> {
   outbox.refuseWhenFull()
   const user = await findByMailbox(accounts, email)
   if (user === null) outbox.link('register', { userId: randomUUID(), generation: 0, email, to: email }, null)
@@ -133,8 +135,17 @@ async function sendLink ({ accounts }: AuthContext, { outbox }: Submission<unkno
 
 /** Verifies the token of a link to register, and says what it confirms. */
 async function openRegistration (
-  { mailTokens }: AuthContext, token: string
+  { mailTokens }: Pick<AuthContext, 'mailTokens'>, token: string
 ): Promise<{ userId: string, email: string }> {
   const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
   return { userId, email: String(to) }
+}
+
+/** Makes a field in which the user may choose a value; `none` is the text of no value. */
+function choice (name: string, label: string, none: string, choices: readonly string[], chosen: string | null): Html {
+  return html`<label>${label}
+<select name="${name}">
+<option value="">${none}</option>
+${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
+</select></label>`
 }

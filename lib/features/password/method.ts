@@ -35,7 +35,7 @@ async function verifyCounted (
 
 /** Authenticates a user by their password. */
 export async function verifyOwn (
-  { accounts }: AuthContext, submission: HashingSubmission<unknown>, password: string, owner: Owner
+  { accounts }: Pick<AuthContext, 'accounts'>, submission: HashingSubmission<unknown>, password: string, owner: Owner
 ): Promise<Proven> {
   const { userId, links } = await owner()
   const credential = await accounts.credentialOf(userId, links)

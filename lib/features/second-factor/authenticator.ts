@@ -176,7 +176,7 @@ async function pendingTotp (auth: AuthContext, request: FastifyRequest, isLost: 
 }
 
 /** What an authenticator app is given: the URI with the secret, that in base32, the QR code. */
-async function newApp (auth: AuthContext, { email, name, userId }: User, secret: string) {
+async function newApp (auth: Pick<AuthContext, 'parts'>, { email, name, userId }: User, secret: string) {
   const { issuer } = needed(auth.parts.secondFactor, 'secondFactor')
   const uri = totpUri({ issuer, account: email ?? name ?? userId, secret })
   return { uri, secret, svg: await qrSvg(uri) }
@@ -289,7 +289,7 @@ export function setUpOf (
   }
 }
 
-function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: Content): Page {
+function setUpPage (auth: Leaving, texts: Texts, { back }: SetUp, content: Content): Page {
   const { common, factors } = texts
   return {
     title: back === null ? factors.requiredTitle : factors.setUp,
@@ -301,9 +301,12 @@ function setUpPage (auth: AuthContext, texts: Texts, { back }: SetUp, content: C
   }
 }
 
+/** What the form by which a user leaves a sign-in is made of. */
+type Leaving = Pick<AuthContext, 'formPaths' | 'redirects' | 'site'>
+
 /** The form by which a user leaves a sign-in that waits, or goes on as another one. */
 export function leaveForm (
-  auth: AuthContext, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
+  auth: Leaving, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
 ): Html {
   return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
 }

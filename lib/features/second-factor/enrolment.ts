@@ -16,7 +16,7 @@ import {
   type FactorAddition, type FactorSubmission, type PendingSecondFactor, continueSignIn, noteAddition,
   pendingSecondFactor, takePendingSecondFactor
 } from './sign-in.js'
-import { assertCanAsk, isFactorRequiredOf } from '../../core/methods.js'
+import { type MethodRules, assertCanAsk, isFactorRequiredOf } from '../../core/methods.js'
 
 /** The kind of a mailed code, for setting up the user's first factor. */
 const MAIL_CODE = 'mail-code'
@@ -135,19 +135,19 @@ export async function changeOwnFactors (
   await renewSession(request, { ...record, generation: user.generation })
 }
 
-export async function assertNotRequired (auth: AuthContext, { principal }: SessionRecord): Promise<void> {
+export async function assertNotRequired (auth: MethodRules, { principal }: SessionRecord): Promise<void> {
   if (!await isFactorRequiredOf(auth, principal)) return
   throw new AuthError('forbidden', { message: 'This application requires a second factor; add another one first.' })
 }
 
 /** Whether a code can be mailed to a user: to an address that they have confirmed. */
-function canMailCode ({ mailer }: AuthContext, { email, emailVerified }: User): boolean {
+function canMailCode ({ mailer }: Pick<AuthContext, 'mailer'>, { email, emailVerified }: User): boolean {
   return mailer !== null && email !== null && emailVerified
 }
 
 /** Mails the code that setting up a first factor takes, or that stands in for lost passkeys. */
 export async function sendMailCode (
-  auth: AuthContext, { request, outbox }: FactorSubmission, user: User
+  auth: Pick<AuthContext, 'sealer'>, { request, outbox }: FactorSubmission, user: User
 ): Promise<void> {
   outbox.refuseWhenFull()
   const { userId, email } = user
@@ -163,7 +163,7 @@ export async function isCodeMailed (request: FastifyRequest): Promise<boolean> {
 }
 
 export async function assertMailCode (
-  auth: AuthContext, request: FastifyRequest, userId: string, mailCode = ''
+  auth: Pick<AuthContext, 'sealer'>, request: FastifyRequest, userId: string, mailCode = ''
 ): Promise<void> {
   // The last attempt takes the code: one without attempts does not count as mailed.
   const mailed = await attemptEntry<{ code: string }>(request, MAIL_CODE, MAX_ATTEMPTS - 1) ??

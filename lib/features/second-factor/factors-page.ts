@@ -55,7 +55,7 @@ export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, as
 })
 
 /** What each method shows, whether or not this process offers it. */
-async function partsOf (auth: AuthContext) {
+async function partsOf (auth: Pick<AuthContext, 'methods'>) {
   return Promise.all(auth.methods.map(async ({ name, factor }) => ({ ...await factor?.pages?.(), name })))
 }
 

@@ -2,14 +2,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { User } from '../../accounts/account.js'
 import { reauthenticateBy } from '../../core/complete-sign-in.js'
-import type { AuthContext, ProofFields } from '../../core/context.js'
+import type { AuthContext, Method, Owner, ProofFields, ProofSubmission, Proven } from '../../core/context.js'
 import { current } from '../../core/current-user.js'
 import { type FormAnswer, form } from '../../core/form.js'
 import { checkboxField, filled, timeIn, ways } from '../../core/pages/elements.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { withError } from '../../core/redirects.js'
 import { checkbox, isChecked, signedIn } from '../../core/schema.js'
-import { AuthError } from '../../errors.js'
+import { AuthError, invalidRequest } from '../../errors.js'
 import { cookiesNamed } from '../../session/cookies.js'
 import { type Principal, principalOf } from '../../session/record.js'
 import { expireDuplicates } from '../../session/several-cookies.js'
@@ -17,7 +17,7 @@ import { password } from '../password/forms.js'
 import { enrolPage, leaveForm, setUpOf } from './authenticator.js'
 import { enrollingUser } from './enrolment.js'
 import { attemptSignIn, continueSignIn, pendingSecondFactor, takePendingSecondFactor } from './sign-in.js'
-import { askBy, factorsOfUser, verifyBy } from '../../core/methods.js'
+import { askBy, factorsOfUser } from '../../core/methods.js'
 import type { Submission } from '../../core/submission.js'
 import { hashesIn } from '../../accounts/factors.js'
 import { hasSecondFactor } from './second-factor.js'
@@ -59,7 +59,7 @@ export const finishSignIn = form({
 }, async (auth, submission) => signedInBy(auth, submission, await finish(auth, submission)))
 
 async function signedInBy (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'parts'>,
   { request, reply, fields: { trust } }: Submission<{ trust?: unknown }>,
   { principal, user, codesLeft: left }: SecondFactorSignIn
 ): Promise<FormAnswer> {
@@ -113,9 +113,21 @@ async function finish (
   return { principal, user, codesLeft }
 }
 
+/** Authenticates a user by the first method, factors before others, whose fields a form has. */
+async function verifyBy (
+  auth: AuthContext, methods: readonly Method[], submission: ProofSubmission, owner: Owner
+): Promise<Proven> {
+  const isFirst = ({ factor }: Method): boolean => factor === undefined
+  for (const { verify } of methods.toSorted((one, other) => Number(isFirst(one)) - Number(isFirst(other)))) {
+    const verified = verify?.(auth, submission, owner) ?? null
+    if (verified !== null) return verified
+  }
+  throw invalidRequest('The form has nothing to authenticate the user by.')
+}
+
 /** Sets the cookie by which the browser is not asked again, beside that of the session. */
 async function trustBrowser (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, user: User
+  auth: Pick<AuthContext, 'parts'>, request: FastifyRequest, reply: FastifyReply, user: User
 ): Promise<void> {
   const trustedBrowsers = auth.parts.secondFactor?.trustedBrowsers
   if (trustedBrowsers == null) return

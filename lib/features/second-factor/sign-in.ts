@@ -6,7 +6,7 @@ import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
 import { type TypedCode, codeShape, recoveryHash } from './codes.js'
 import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
-import { type AuthContext, type Owner, type Proven, needed, sealerOf } from '../../core/context.js'
+import { type AuthContext, type Owner, type Proven, type WithAccounts, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
 import type { Outbox } from '../../core/mail-links.js'
 import { AuthError } from '../../errors.js'
@@ -85,7 +85,7 @@ export async function checkSecondFactor (
 }
 
 async function wait (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'onSignIn' | 'sealer'>,
   request: FastifyRequest,
   { user, identity, isNew, held, remember, tokens, ofCallback }: Findings,
   { proof, needs, details }: Pick<PendingSecondFactor, 'proof' | 'needs'> & WaitingSession
@@ -110,7 +110,7 @@ async function wait (
 }
 
 async function opened (
-  auth: AuthContext, request: FastifyRequest, entry: SealedSignIn | null
+  auth: Pick<AuthContext, 'sealer'>, request: FastifyRequest, entry: SealedSignIn | null
 ): Promise<PendingSecondFactor | null> {
   if (entry === null) return null
   noteSubject(request, entry.userId)
@@ -120,21 +120,23 @@ async function opened (
 
 /** Returns the sign-in that waits in the session of a request; null without one. */
 export async function pendingSecondFactor (
-  auth: AuthContext, request: FastifyRequest
+  auth: Pick<AuthContext, 'sealer'>, request: FastifyRequest
 ): Promise<PendingSecondFactor | null> {
   await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, request, await findEntry<SealedSignIn>(request, SECOND_STEP))
 }
 
 /** Counts an attempt at the sign-in that waits; null without one, and after five. */
-export async function attemptSignIn (auth: AuthContext, request: FastifyRequest): Promise<PendingSecondFactor | null> {
+export async function attemptSignIn (
+  auth: Pick<AuthContext, 'sealer'>, request: FastifyRequest
+): Promise<PendingSecondFactor | null> {
   await useOwner(request, sessionId => keyOf(sessionId, SECOND_STEP))
   return opened(auth, request, await attemptEntry<SealedSignIn>(request, SECOND_STEP, MAX_ATTEMPTS))
 }
 
 /** Takes the sign-in of a user that waits in the session: one request of all gets it. */
 export async function takePendingSecondFactor (
-  auth: AuthContext, request: FastifyRequest, userId: string
+  auth: Pick<AuthContext, 'sealer'>, request: FastifyRequest, userId: string
 ): Promise<PendingSecondFactor> {
   const waiting = await opened(auth, request, await takeEntry<SealedSignIn>(request, SECOND_STEP))
   if (waiting?.userId !== userId) throw new AuthError('invalid_state')
@@ -218,7 +220,10 @@ export async function verifyCode (
  * @see RFC 6238 section 5.2
  */
 async function spendCode (
-  auth: AuthContext, submission: FactorSubmission, owner: CodeOwner, { kind, code }: TypedCode
+  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>,
+  submission: FactorSubmission,
+  owner: CodeOwner,
+  { kind, code }: TypedCode
 ): Promise<FactorProven> {
   const { request, outbox } = submission
   const { userId } = owner
@@ -242,7 +247,7 @@ async function spendCode (
  * first time with a notice to the user
  */
 export async function countAttempt (
-  { accounts }: AuthContext,
+  { accounts }: WithAccounts,
   { request, outbox }: FactorSubmission,
   { userId, generation }: CodeOwner,
   spend?: FactorSpending
@@ -259,7 +264,7 @@ export async function countAttempt (
 
 /** Checks a code of an app before the rule of the account, which does not wait for the secret. */
 async function totpSpending (
-  auth: AuthContext, request: FastifyRequest, userId: string, code: string
+  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>, request: FastifyRequest, userId: string, code: string
 ): Promise<FactorSpending> {
   const factor = (await auth.accounts.factors(userId)).find(({ kind }) => kind === APP)
   if (factor === undefined) return () => null
@@ -286,14 +291,14 @@ function recoverySpending (code: string): FactorSpending {
 }
 
 /** Returns the time step of a code; null for none within the tolerance. */
-export function stepOf ({ parts: { secondFactor } }: AuthContext, secret: string, code: string): number | null {
-  const { tolerance } = needed(secondFactor, 'secondFactor')
+export function stepOf ({ parts }: Pick<AuthContext, 'parts'>, secret: string, code: string): number | null {
+  const { tolerance } = needed(parts.secondFactor, 'secondFactor')
   return totpStep(secret, code, { now: Date.now(), tolerance })
 }
 
 /** Opens a secret of a user; one that cannot be opened is `unavailable`, and never "no factor". */
 export async function openSecret (
-  auth: AuthContext,
+  auth: Pick<AuthContext, 'sealer'>,
   request: FastifyRequest,
   { userId, id, secret }: { userId: string, id: string, secret: string | null }
 ): Promise<{ text: string, isOld: boolean }> {

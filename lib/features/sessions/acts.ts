@@ -62,9 +62,7 @@ export const readSession: Act = {
   }
 }
 
-function offersOf (
-  { formPaths, remember, providers }: AuthContext
-): Record<keyof typeof offered, boolean | string[]> {
+function offersOf ({ formPaths, remember, providers }: AuthContext): Record<keyof typeof offered, boolean | string[]> {
   return {
     password: formPaths.has('local/login'),
     registration: formPaths.has('local/register'),
@@ -147,9 +145,7 @@ async function endSessions (
 }
 
 /** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
-async function signOutEverywhere (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply
-): Promise<void> {
+async function signOutEverywhere (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   // A session that has ended already must not end sessions of a later sign-in.
   const principal = await currentPrincipal(auth, request)
   if (principal === null) return signOut(auth, request, reply)

@@ -90,7 +90,7 @@ export function bearerGuards (auth: AuthContext): BearerGuards {
 }
 
 function requireBearerFor (
-  auth: AuthContext, publish: ReturnType<typeof resourcePublisher>, required: BearerUse
+  auth: Pick<AuthContext, 'local'>, publish: ReturnType<typeof resourcePublisher>, required: BearerUse
 ): Guard {
   const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
   const use: TokenUse = Object.fromEntries(['purpose', 'audience']
