@@ -62,7 +62,7 @@ t.test('a user may refuse', async t => {
   t.match(answerOf(await decide(browser, page, 'deny')).get('error'), 'access_denied')
 })
 
-t.test('a client of the owner is not asked for, unless another program could have sent the request', async t => {
+t.test('attack 178: a client of the owner is not asked for, unless another program could have sent the request', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
 
@@ -73,7 +73,7 @@ t.test('a client of the owner is not asked for, unless another program could hav
   t.match(onMachine.body, /program on this device/)
 })
 
-t.test('whatever ends the sessions of a user ends their grants', async t => {
+t.test('attack 181: whatever ends the sessions of a user ends their grants', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
   const user = await app.auth.findUser({ email: ADA.email })
@@ -141,7 +141,7 @@ t.test('the server and its resource say where they are', async t => {
   t.match([preflight.statusCode, preflight.headers['access-control-allow-headers']], [204, /mcp-protocol-version/])
 })
 
-t.test('nothing is sent to what is not registered', async t => {
+t.test('attack 177: nothing is sent to what is not registered', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
   for (const [client, parameters] of [
@@ -161,7 +161,7 @@ t.test('nothing is sent to what is not registered', async t => {
   t.equal(repeated.statusCode, 400)
 })
 
-t.test('what is wrong with a request is told the client', async t => {
+t.test('attack 185: what is wrong with a request is told the client, with the issuer', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
   for (const [parameters, error] of [
@@ -178,7 +178,7 @@ t.test('what is wrong with a request is told the client', async t => {
   }
 })
 
-t.test('a consent is for what its page has shown, and from there', async t => {
+t.test('attack 178: a consent is for what its page has shown, and from there', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
   const page = await browser.get(new Client(app).request(), HTML)
@@ -190,4 +190,24 @@ t.test('a consent is for what its page has shown, and from there', async t => {
 
   const [first, second] = [await decide(browser, page), await decide(browser, page)].map(answerOf)
   t.not(first?.get('code'), second?.get('code'))
+})
+
+t.test('attack 182: a token is for one resource and its scopes, and a local JWT for none of them', async t => {
+  const other = `${ISSUER}/other`
+  const resources = Object.fromEntries([RESOURCE, other].map(url => [url, { scopes: { 'notes:read': 'Read', 'notes:write': 'Write' } }]))
+  const app = await startServer(t, { resources })
+  const browser = await signedIn(app)
+  const client = new Client(app)
+  const code = (await client.authorize(browser, { resource: other })).get('code') ?? ''
+  const { access_token: token } = (await client.redeem(code)).json<Tokens>()
+  t.equal((await ask(app, token)).statusCode, 401)
+
+  const narrow = (await client.authorize(browser, { resource: RESOURCE, scope: 'notes:write' })).get('code') ?? ''
+  const refused = await ask(app, (await client.redeem(narrow)).json<Tokens>().access_token)
+  t.equal(refused.statusCode, 403)
+  t.match(refused.headers['www-authenticate'], /insufficient_scope.*scope="notes:read"/)
+
+  const user = await app.auth.findUser({ email: ADA.email })
+  const jwt = await app.localIdp?.issueIdToken(String(user?.userId), { scope: 'notes:read' }, 60, { audience: RESOURCE })
+  t.equal((await ask(app, String(jwt))).statusCode, 401)
 })
