@@ -7,7 +7,8 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import fastifySwagger from '@fastify/swagger'
 import Fastify from 'fastify'
-import authPlugin, { LocalIdentityProvider, OidcProvider, openapiComponents } from 'fastify-svc-auth'
+import authPlugin, { LocalIdentityProvider, OidcProvider, SqlAuthStore, openapiComponents } from 'fastify-svc-auth'
+import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
@@ -37,7 +38,11 @@ async function documentOf (local) {
     session: { secret: randomBytes(32).toString('hex'), remember: { days: 30 } },
     pages: new Pages({ name: 'Application' }),
     secondFactor: new SecondFactor({ issuer: 'Application' }),
-    passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true })
+    passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true }),
+    store: new SqlAuthStore(':memory:'),
+    oauthServer: new OAuthServer({
+      resources: { 'https://app.example/api': { scopes: { read: 'Read' } } }, registration: true, device: { clients: ['cli'] }
+    })
   })
   await app.ready()
   const document = JSON.parse(JSON.stringify(app.swagger()), anyMember)

@@ -3,6 +3,8 @@
  *
  * @module fastify-svc-auth/oauth-server
  */
+export type { ConnectedClient } from './features/oauth-server/account.js'
+export type { AuditedClient } from './features/oauth-server/consent.js'
 export {
   type ClientOptions, OAuthServer, type OAuthServerOptions, type ResourceOptions, type ScopeText
 } from './features/oauth-server/oauth-server.js'

@@ -35,15 +35,16 @@ const ROOMS: Readonly<Record<string, Room>> = {
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
 
   // What a store keeps besides accounts.
-  store: { has: ['session/store.ts'], asks: ['accounts', 'schema', ...BASICS] },
+  store: { has: ['session/store.ts', 'session/sql-database.ts'], asks: ['accounts', 'schema', ...BASICS] },
   session: { has: ['session/'], asks: ['http', 'accounts', 'store', 'schema', ...BASICS] },
   engines: { has: ['engines/'], asks: ['store', 'accounts', 'drizzle', 'schema', ...BASICS] },
 
   // The kernel: no feature and no engine, types included.
   core: { has: ['core/'], asks: BELOW },
   features: {
-    has: ['features.ts', 'features/', ...['pages', 'passkeys', 'passwords', 'second-factor'].map(name => `${name}.ts`)],
-    asks: ['core', ...BELOW]
+    has: ['features.ts', 'features/', ...['oauth-server', 'pages', 'passkeys', 'passwords', 'second-factor'].map(name => `${name}.ts`)],
+    // Those with tables of their own build the statements on them.
+    asks: ['core', 'drizzle', 'schema', ...BELOW]
   },
 
   options: { has: ['options.ts'], asks: ['features', 'core', 'engines', ...BELOW] },

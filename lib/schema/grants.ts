@@ -29,7 +29,7 @@ export interface GrantToken {
   usedAt?: number
   /** The hash of the refresh token that it succeeds. */
   of?: string
-  /** When an access token was issued, and its scopes where they are fewer than those of the grant. */
+  /** When an access token was issued, and its scopes where they are not all of the grant. */
   issuedAt?: number
   scopes?: readonly string[]
 }

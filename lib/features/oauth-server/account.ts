@@ -10,7 +10,22 @@ import { hasServer, serverOf } from './authorize.js'
 import { clientName, wordsIn } from './consent-page.js'
 import { endGrant } from './consent.js'
 import type { Grant } from './grant.js'
-import type { ConnectedClient } from './members.js'
+
+/** A client that a user has allowed to act for them. */
+export interface ConnectedClient {
+  /** Names the grant in `endGrant`. */
+  id: string
+  /** The id of the client. */
+  clientId: string
+  /** The name of the client; null for one without. */
+  name: string | null
+  /** The URL of the resource. */
+  resource: string
+  scopes: readonly string[]
+  createdAt: Date
+  /** The last use, to an hour. */
+  lastUsedAt: Date
+}
 
 export async function connectedClients (auth: AuthContext, userId: string): Promise<ConnectedClient[]> {
   return (await grantsOf(auth, checkedUserId(userId))).map(shown)

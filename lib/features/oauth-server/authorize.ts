@@ -15,7 +15,7 @@ import { factorsOfUser } from '../../core/methods.js'
 import { AuthError } from '../../errors.js'
 import { signInPath } from '../pages/parts.js'
 import { isRecent } from '../recent.js'
-import { isDocumentId } from './client-documents.js'
+import { isDocumentUrl } from './client-documents.js'
 import { giveGrant, newCode } from './consent.js'
 import { consentPage, failurePage, seenOf } from './consent-page.js'
 import {
@@ -75,7 +75,7 @@ const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, as
 
   const present = await currentUser(auth, request)
   // A document is fetched for a user alone: a stranger could make this server ask any address.
-  const isChecked = present !== null || !isDocumentId(parameters.client_id ?? '')
+  const isChecked = present !== null || !isDocumentUrl(parameters.client_id ?? '')
   const asked = isChecked ? await authorizationRequest(server, request, parameters) : null
   if (typeof asked === 'string') return failurePage(auth, view, asked)
   if (asked !== null && 'error' in asked) return refuse(auth, view, asked)
@@ -111,11 +111,14 @@ export async function dueStep (
   return isFresh ? null : secondFactor ? 'second-factor' : 'reauthenticate'
 }
 
-export async function goOn ({ redirects }: AuthContext, request: FastifyRequest, step: Step, here: string): Promise<string> {
+export async function goOn (
+  { redirects }: Pick<AuthContext, 'redirects'>, request: FastifyRequest, step: Step, here: string
+): Promise<string> {
   const setUp = redirects.linkTo(request, 'secondFactor', here)
   if (step === 'set-up' && setUp !== null) return withError(setUp, 'second_factor_missing')
   const target = redirects.forStep(request, 'reauthenticate', here, step === 'second-factor')
-  if (step === 'set-up' || target === null) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
+  if (step === 'set-up') throw new AuthError('second_factor_missing')
+  if (target === null) throw new AuthError('reauthenticate')
   return target
 }
 
@@ -183,4 +186,3 @@ const decide = form({
 })
 
 export const AUTHORIZE_ACTS: readonly Act[] = [authorizationPage, decide]
-

@@ -1,17 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
-import { documentOf, isDocumentId } from './client-documents.js'
-
-/** A client, wherever it is known from. All are public: they have no secret. */
-export interface OAuthClient {
-  readonly id: string
-  /** Null where it says none. */
-  readonly name: string | null
-  readonly redirectUris: readonly string[]
-  /** Whether it belongs to the owner of the application. */
-  readonly firstParty: boolean
-  readonly kind: 'configured' | 'document' | 'registered'
-}
+import type { OAuthClient } from './client.js'
+import { addressOf } from '../../core/limits.js'
+import { isDocumentUrl } from './client-documents.js'
 
 type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
@@ -25,14 +16,14 @@ export async function findClient (
 ): Promise<OAuthClient | null> {
   const configured = server.clients.get(id)
   if (configured !== undefined) return configured
-  if (server.documents && isDocumentId(id)) return documentOf(id, request, server.schemes)
+  if (server.documents !== null && isDocumentUrl(id)) return server.documents.get(id, addressOf(request))
   const registered = server.registration && REGISTERED.test(id) ? await server.grants.findClient(id) : null
   return registered && { id, ...registered.content, firstParty: false, kind: 'registered' }
 }
 
 /** Whether there may be such a client: the document of one is not fetched behind the code. */
 export async function isKnownClient (server: Server, id: string): Promise<boolean> {
-  if (server.clients.has(id) || (server.documents && isDocumentId(id))) return true
+  if (server.clients.has(id) || (server.documents !== null && isDocumentUrl(id))) return true
   return server.registration !== null && REGISTERED.test(id) && await server.grants.findClient(id) !== null
 }
 

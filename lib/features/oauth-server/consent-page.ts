@@ -6,15 +6,15 @@ import { type Content, type Texts, action, filled, html, htmlForm, sentence } fr
 import type { Page, View } from '../../core/pages/layout.js'
 import { waysOn } from '../../core/pages/page.js'
 import { nameOf, signInPath } from '../pages/parts.js'
-import { isDocumentId } from './client-documents.js'
-import type { OAuthClient } from './clients.js'
+import { isDocumentUrl } from './client-documents.js'
+import type { OAuthClient } from './client.js'
 import type { Resource, ScopeText } from './oauth-server.js'
 import { kindOf, shownTarget } from './redirect-uris.js'
 import type { AuthorizationRequest, PageFailure } from './request.js'
 
 /** How a client is called: one without a name by its host. */
 export function clientName ({ id, name }: Pick<OAuthClient, 'id' | 'name'>): string {
-  return name ?? (isDocumentId(id) ? new URL(id).host : id)
+  return name ?? (isDocumentUrl(id) ? new URL(id).host : id)
 }
 
 /** A digest of what a page has shown of a request, and to whom: the consent is for nothing else. */
@@ -63,7 +63,7 @@ export function consentPage (
 function origins ({ oauth }: Texts, { id }: OAuthClient, redirectUri: string): Content {
   const kind = kindOf(redirectUri)
   return html`<ul>
-${isDocumentId(id) && html`<li><span>${sentence(oauth.from, { host: new URL(id).host })}</span></li>`}
+${isDocumentUrl(id) && html`<li><span>${sentence(oauth.from, { host: new URL(id).host })}</span></li>`}
 <li><span>${kind === 'https' ? sentence(oauth.returns, { host: shownTarget(redirectUri) }) : oauth[kind]}</span></li>
 </ul>`
 }

@@ -9,7 +9,7 @@ import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
 import { PENDING_MS } from '../../session/store.js'
 import { type Grant, hashOf } from './grant.js'
-import type { OAuthClient } from './clients.js'
+import type { OAuthClient } from './client.js'
 
 declare module '../../audit.js' {
   interface AuditEvents {

@@ -17,7 +17,7 @@ import { dueStep, goOn, hasServer, serverOf } from './authorize.js'
 import { clientName, scopeList } from './consent-page.js'
 import { giveGrant } from './consent.js'
 import { resourceFor, scopesOf } from './request.js'
-import { type Endpoint, type Exchange, OAuthError, clientOf, giveTokens } from './token.js'
+import { type Endpoint, type Exchange, OAuthError, clientOf, fieldsOf, giveTokens } from './token.js'
 
 type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
@@ -52,7 +52,8 @@ function userCodeIn (text: unknown): string | null {
 }
 
 export function deviceAuthorization (auth: AuthContext, server: Server): Endpoint {
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     if (!server.deviceClients.has(clientId)) {
       throw new OAuthError('unauthorized_client', 'The option device does not name this client.')
@@ -105,7 +106,7 @@ async function askedBy ({ records }: AuthContext, code: string | null): Promise<
   return code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
 }
 
-/** The page on which the code is typed, and then what the device asks for: never by a link alone. */
+/** The page on which the code is typed; the form shows what the device asks for. */
 const devicePage = page({ path: '/device', when: hasDevices }, async (auth, view) => {
   const { request, reply, texts: { oauth, common } } = view
   const here = urlOf(auth, 'device')
@@ -120,7 +121,10 @@ const devicePage = page({ path: '/device', when: hasDevices }, async (auth, view
         action: auth.formPaths.get('device'),
         hidden: { error_next: path },
         fields: field({
-          name: 'user_code', label: oauth.deviceCode, type: 'text', autocomplete: 'off',
+          name: 'user_code',
+          label: oauth.deviceCode,
+          type: 'text',
+          autocomplete: 'off',
           attributes: html` dir="ltr" autocapitalize="characters" spellcheck="false"`
         }),
         submit: common.continue
@@ -162,7 +166,9 @@ const decide = form({
     return { status: 200, show: () => reply.redirect(target, 303) }
   }
   if (decision === undefined) {
-    return { status: 200, body: { ...asked, device: undefined }, show: () => question(auth, request, reply, { asked, code }) }
+    const { clientId, scopes, address, userAgent } = asked
+    const body = { clientId, resource: resource.url, scopes, address, userAgent }
+    return { status: 200, body, show: () => question(auth, request, reply, { asked, code }) }
   }
   const allowed = { client, resource, scopes: asked.scopes, redirectUri: null }
   const grant = decision === 'allow'
@@ -177,11 +183,12 @@ const decide = form({
 
 /** Shows what a device asks for. */
 function question (
-  auth: AuthContext, request: FastifyRequest, reply: View['reply'], { asked, code }: { asked: AskedByDevice, code: string }
+  auth: AuthContext, request: FastifyRequest, reply: View['reply'],
+  { asked, code }: { asked: AskedByDevice, code: string }
 ) {
   const layout = needed(auth.layout, 'pages')
   const texts = layout.textsFor(request)
-  const { oauth, language } = { ...texts, language: texts.language }
+  const { oauth, language } = texts
   const server = serverOf(auth)
   const client = server.clients.get(asked.clientId) ?? { id: asked.clientId, name: null }
   const resource = server.resources.get(asked.resource)

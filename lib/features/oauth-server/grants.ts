@@ -114,7 +114,7 @@ function statementsOn (database: SqlDatabase) {
   const names = ['grantId', 'userId', 'generation', 'clientId', 'version', 'createdAt', 'usedAt', 'endsAt'] as const
   type Inserted = typeof grants.$inferInsert
   return {
-    find: database.query<{ grant: Grant, user: { email: string | null, extras: Parameters<typeof statusOf>[0]['extras'] } }>(
+    find: database.query<{ grant: Grant, user: Parameters<typeof statusOf>[0] }>(
       db => db.select(columns).from(grants).innerJoin(users, eq(users.userId, grants.userId)).where(isGrant),
       columns, 'reads'
     ),
@@ -147,10 +147,14 @@ function statementsOn (database: SqlDatabase) {
     client: database.query<StoredClient>(db => db.select().from(oauthClients).where(isClient)),
     insertClient: database.change(db => db.insert(oauthClients)
       .values({
-        clientId: given('clientId'), content: database.json('content'), createdAt: given('createdAt'), usedAt: given('usedAt')
+        clientId: given('clientId'),
+        content: database.json('content'),
+        createdAt: given('createdAt'),
+        usedAt: given('usedAt')
       } as unknown as typeof oauthClients.$inferInsert)
       .returning({ clientId: oauthClients.clientId })),
-    noteClientUse: database.change(db => db.update(oauthClients).set({ usedAt: sql`${given('usedAt')}` }).where(isClient)
+    noteClientUse: database.change(db => db.update(oauthClients).set({ usedAt: sql`${given('usedAt')}` })
+      .where(isClient)
       .returning({ clientId: oauthClients.clientId })),
     removeClient: database.change(db => db.delete(oauthClients).where(and(isClient, isNull(oauthClients.usedAt)))
       .returning({ clientId: oauthClients.clientId })),
@@ -158,7 +162,8 @@ function statementsOn (database: SqlDatabase) {
       .where(and(isNull(oauthClients.usedAt), lte(oauthClients.createdAt, given('unusedSince'))))
       .returning({ clientId: oauthClients.clientId })),
     unusedClients: {
-      count: database.query(db => db.select({ clients: count() }).from(oauthClients).where(isNull(oauthClients.usedAt))),
+      count: database.query(db => db.select({ clients: count() }).from(oauthClients)
+        .where(isNull(oauthClients.usedAt))),
       oldest: database.query(db => db.select({ clientId: oauthClients.clientId }).from(oauthClients)
         .where(isNull(oauthClients.usedAt))
         .orderBy(oauthClients.createdAt)

@@ -1,24 +1,9 @@
 import type { AuthContext } from '../../core/context.js'
 import { checkedUserId } from '../app-auth/users.js'
+import type { ConnectedClient } from './account.js'
 
 declare module '../app-auth/auth.js' {
   interface Auth extends GrantMembers {}
-}
-
-/** A client that a user has allowed to act for them. */
-export interface ConnectedClient {
-  /** Names the grant in `endGrant`. */
-  id: string
-  /** The id of the client. */
-  clientId: string
-  /** The name of the client; null for one without. */
-  name: string | null
-  /** The URL of the resource. */
-  resource: string
-  scopes: readonly string[]
-  createdAt: Date
-  /** The last use, to an hour. */
-  lastUsedAt: Date
 }
 
 /** What the option `oauthServer` adds to `app.auth`. */

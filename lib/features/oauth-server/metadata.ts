@@ -13,6 +13,31 @@ const DOCUMENT: PublicDocument = {
   maxAge: 300
 }
 
+const TOKEN = {
+  path: 'oauth/token',
+  summary: 'Get tokens for a code or a refresh token',
+  description: 'RFC 6749 section 3.2, RFC 8628 section 3.4.',
+  operationId: 'authOauthToken'
+}
+const REVOKE = {
+  path: 'oauth/revoke',
+  summary: 'Revoke a token',
+  description: 'RFC 7009: a refresh token ends its grant.',
+  operationId: 'authOauthRevoke'
+}
+const DEVICE = {
+  path: 'oauth/device',
+  summary: 'Get a code that a user types on another device',
+  description: 'RFC 8628 section 3.1.',
+  operationId: 'authOauthDevice'
+}
+const REGISTER = {
+  path: 'oauth/register',
+  summary: 'Register a client',
+  description: 'RFC 7591.',
+  operationId: 'authOauthRegister'
+}
+
 /**
  * Mounts what clients ask themselves, and the document by which they find it.
  *
@@ -27,10 +52,10 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
   }
   const hasDevices = deviceClients.size > 0
   const grants = hasDevices ? { 'urn:ietf:params:oauth:grant-type:device_code': redeemDevice } : {}
-  mountEndpoint(scope, auth, 'oauth/token', tokenEndpoint(auth, server, grants))
-  mountEndpoint(scope, auth, 'oauth/revoke', revocationEndpoint(server))
-  if (hasDevices) mountEndpoint(scope, auth, 'oauth/device', deviceAuthorization(auth, server))
-  if (registration !== null) mountEndpoint(scope, auth, 'oauth/register', registrationEndpoint(auth, server, registration))
+  mountEndpoint(scope, auth, TOKEN, tokenEndpoint(auth, server, grants))
+  mountEndpoint(scope, auth, REVOKE, revocationEndpoint(server))
+  if (hasDevices) mountEndpoint(scope, auth, DEVICE, deviceAuthorization(auth, server))
+  if (registration !== null) mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
 
   const urlOf = (path: string): string => `${issuer}${auth.prefix}/oauth/${path}`
   const { pathname } = new URL(issuer)
@@ -53,7 +78,7 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
       token_endpoint_auth_methods_supported: ['none'],
       revocation_endpoint_auth_methods_supported: ['none'],
       authorization_response_iss_parameter_supported: true,
-      client_id_metadata_document_supported: documents,
+      client_id_metadata_document_supported: documents !== null,
       protected_resources: [...resources.keys()]
     }
   })

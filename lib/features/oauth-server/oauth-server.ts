@@ -6,7 +6,8 @@ import {
   type Check, type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, oneOf, optional,
   table, tableOrBoolean, text, wholeNumber
 } from '../../option-checks.js'
-import { type OAuthClient } from './clients.js'
+import type { OAuthClient } from './client.js'
+import { clientDocuments } from './client-documents.js'
 import { LIFETIMES } from './grant.js'
 import { Grants } from './grants.js'
 import { isPrivateScheme, isRegistrable } from './redirect-uris.js'
@@ -154,16 +155,17 @@ export class OAuthServer {
       throw new OptionsError(`OAuthServer: the resource ${url} must be a URL on an origin of baseUrl or trustedOrigins`)
     }
     const { clients, lifetimes, device, registration, documents, schemes, replays } = this.#options
+    const privateSchemes: ReadonlySet<string> = new Set(schemes)
     const known = clients.map(({ client_id: id, client_name: name, redirect_uris: redirectUris, firstParty }) =>
       [id, { id, name, redirectUris, firstParty, kind: 'configured' }] as const)
     return Object.freeze({
       issuer: baseUrl,
       resources: this.#resources,
       clients: new Map<string, OAuthClient>(known),
-      documents,
+      documents: documents ? clientDocuments(privateSchemes) : null,
       registration,
       deviceClients: new Set(device?.clients),
-      schemes: new Set(schemes),
+      schemes: privateSchemes,
       replays,
       lifetimes: {
         access: lifetimes.access === undefined ? LIFETIMES.access : lifetimes.access * 1000,

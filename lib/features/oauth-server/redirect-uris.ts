@@ -37,7 +37,8 @@ export function isRegistrable (uri: unknown, schemes: ReadonlySet<string>): uri 
   if (protocol === 'http:') return LOOPBACK.test(uri)
   const scheme = protocol.slice(0, -1)
   // Otherwise `client.example:8080` would be one.
-  return uri.startsWith(`${protocol}/`) && isPrivateScheme(scheme) && (DOMAIN_SCHEME.test(scheme) || schemes.has(scheme))
+  if (!uri.startsWith(`${protocol}/`)) return false
+  return isPrivateScheme(scheme) && (DOMAIN_SCHEME.test(scheme) || schemes.has(scheme))
 }
 
 /** Returns the registrable URIs of a list that a client sent, each once; none of another value. */

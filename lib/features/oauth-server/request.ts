@@ -1,7 +1,8 @@
 /** The authorization request (RFC 6749 section 4.1.1, OAuth 2.1): what a client asks for. */
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
-import { type OAuthClient, findClient } from './clients.js'
+import type { OAuthClient } from './client.js'
+import { findClient } from './clients.js'
 import type { Resource } from './oauth-server.js'
 import { kindOf, matchingRedirect } from './redirect-uris.js'
 
@@ -19,7 +20,7 @@ export interface AuthorizationRequest {
   readonly prompt: ReadonlySet<string>
 }
 
-/** A failure that the client is told in the query of its redirect URI (RFC 6749 section 4.1.2.1). */
+/** A failure that the client is told in its redirect URI (RFC 6749 section 4.1.2.1). */
 export interface RedirectedFailure {
   readonly redirectUri: string
   readonly state: string | undefined
@@ -71,7 +72,9 @@ export async function authorizationRequest (
       'code_challenge_method S256 (RFC 7636).')
   }
   const resource = resourceFor(server, parameters.resource)
-  if (resource === null) return failed('invalid_target', `resource must be one of ${[...server.resources.keys()].join(', ')}.`)
+  if (resource === null) {
+    return failed('invalid_target', `resource must be one of ${[...server.resources.keys()].join(', ')}.`)
+  }
   return {
     client,
     redirectUri,

@@ -1,9 +1,10 @@
-/** The endpoints that clients ask themselves: tokens, their revocation, and how that is answered. */
+/** The endpoints that clients ask themselves, for tokens and their revocation. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
+import { FORM_OR_JSON, type Operation, operation } from '../../core/schema.js'
 import { AuthError } from '../../errors.js'
 import { TAKEN } from '../../session/store.js'
 import { mountPreflight } from '../published.js'
@@ -34,26 +35,35 @@ export class OAuthError extends Error {
 /** Refuses a code or refresh token, without saying why to someone who may have stolen it. */
 const invalidGrant = (): OAuthError => new OAuthError('invalid_grant', 'The code or token is not valid any more.')
 
-/** What an endpoint does with its fields; returns the body of the answer. */
-export type Endpoint = (request: FastifyRequest, fields: Parameters, reply: FastifyReply) => Promise<object>
+/** An endpoint in the document: its path is below the prefix. */
+type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & { readonly path: string }
+
+const FIELDS = { type: 'object', description: 'As the specification says', additionalProperties: true }
+const ANSWER = { ...FIELDS, description: 'The answer, as the specification says' }
+
+/** Returns the body of the answer. */
+export type Endpoint = (request: FastifyRequest, reply: FastifyReply) => Promise<object>
 
 /**
  * Mounts an endpoint for clients of any origin, which send no cookies and read the errors of
  * RFC 6749 section 5.2.
  */
-export function mountEndpoint (scope: FastifyInstance, auth: AuthContext, path: string, endpoint: Endpoint): void {
+export function mountEndpoint (
+  scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint,
+  limit: 'challenge' | 'register' = 'challenge'
+): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
   const open = (reply: FastifyReply): FastifyReply => reply.header('Access-Control-Allow-Origin', '*')
   scope.route({
     method: 'POST',
     url,
-    schema: { hide: true },
+    schema: {
+      ...operation({ ...described, user: 'anyone', answers: { 200: ANSWER } }), consumes: FORM_OR_JSON, body: FIELDS
+    },
     errorHandler (error, request, reply) { answerError(open(reply), request, error) },
     async handler (request, reply) {
-      await auth.limits.challenge(request)
-      const fields = isPlainObject(request.body) ? parametersOf(request.body) : null
-      if (fields === null) throw new OAuthError('invalid_request', 'A field comes twice, or is not a text.')
-      return open(reply).send(await endpoint(request, fields, reply))
+      await auth.limits[limit](request)
+      return open(reply).send(await endpoint(request, reply))
     }
   })
   mountPreflight(scope, url)
@@ -82,7 +92,13 @@ function shownError (failure: unknown): { error: string, description: string, st
     : { error: 'server_error', description: 'The request could not be completed.', statusCode: 500 }
 }
 
-/** Returns the id of the client, which is public: whoever claims another one must have its code. */
+export function fieldsOf ({ body }: FastifyRequest): Parameters {
+  const fields = isPlainObject(body) ? parametersOf(body) : null
+  if (fields === null) throw new OAuthError('invalid_request', 'A field comes twice, or is not a text.')
+  return fields
+}
+
+/** Returns the id of the client, which is public: what it presents must be of that client. */
 export async function clientOf (server: Server, request: FastifyRequest, fields: Parameters): Promise<string> {
   const { client_id: id = '' } = fields
   const isKnown = request.headers.authorization === undefined && await isKnownClient(server, id)
@@ -95,7 +111,8 @@ export function tokenEndpoint (
   auth: AuthContext, server: Server, grantTypes: Readonly<Record<string, Exchange>>
 ): Endpoint {
   const all: Readonly<Record<string, Exchange>> = { authorization_code: redeem, refresh_token: refresh, ...grantTypes }
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     const { grant_type: type } = fields
     if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is missing.')
@@ -144,8 +161,9 @@ export async function giveTokens (server: Server, grantId: string, { resource, s
   return answerOf(next)
 }
 
-const refresh: Exchange = async (auth, server, request, { refresh_token: text, client_id: clientId, resource, scope }) => {
-  const token = presentedToken(text)
+const refresh: Exchange = async (auth, server, request, fields) => {
+  const { client_id: clientId, resource, scope } = fields
+  const token = presentedToken(fields.refresh_token)
   if (token?.kind !== 'refresh') throw invalidGrant()
   const { grants, lifetimes, replays } = server
   const now = Date.now()
@@ -195,7 +213,8 @@ function answerOf (next: Issued | 'expired' | 'replayed' | 'other-resource'): ob
 
 /** The revocation endpoint (RFC 7009): a refresh token ends its grant, an access token itself. */
 export function revocationEndpoint (server: Server): Endpoint {
-  return async (request, fields) => {
+  return async request => {
+    const fields = fieldsOf(request)
     const clientId = await clientOf(server, request, fields)
     const token = presentedToken(fields.token)
     const found = token === null ? null : await server.grants.find(token.grantId)
@@ -230,7 +249,8 @@ export async function verifyAccess (
   }
   const { grantId, userId, clientId, content: { scopes, auth }, createdAt, usedAt } = found.grant
   if (usedAt < now - HOUR_MS) {
-    server.grants.noteUse(grantId, now).catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
+    server.grants.noteUse(grantId, now)
+      .catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
   }
   return noteOwnToken({
     iss: server.issuer,

@@ -200,7 +200,7 @@ export const english = {
     deviceTitle: 'Connect a device',
     deviceText: 'Enter the code that the device or program shows.',
     deviceCode: 'Code',
-    deviceQuestion: 'Did you start this yourself? Whoever sent you a code would get access to your account.',
+    deviceQuestion: 'Did you start this yourself? A person who sent you a code would get access to your account.',
     deviceAsked: 'Asked for {time} ago from {address} ({agent})',
     deviceDone: 'The device is connected. You can close this page.',
     deviceDenied: 'The device was not connected.'
