@@ -7,6 +7,8 @@ const site = await startSite(t)
 const ada = await signedUp(site)
 const loopback = await Loopback.listen(t)
 
+const options: openidClient.DiscoveryRequestOptions = { execute: [openidClient.allowInsecureRequests], algorithm: 'oauth2' }
+
 /** Calls the MCP server. */
 async function call (token: string): Promise<number> {
   const { status } = await fetch(site.resource, {
@@ -20,7 +22,6 @@ async function call (token: string): Promise<number> {
 }
 
 t.test('openid-client: from registration to revocation', async t => {
-  const options = { execute: [openidClient.allowInsecureRequests], algorithm: 'oauth2' } as const
   const metadata = { redirect_uris: [loopback.redirectUri], client_name: 'A client', token_endpoint_auth_method: 'none' }
   const config = await openidClient.dynamicClientRegistration(new URL(site.url), metadata, openidClient.None(), options)
   const { client_id: clientId } = config.clientMetadata()
@@ -47,11 +48,11 @@ t.test('openid-client: from registration to revocation', async t => {
   t.equal(await call(next.access_token), 200)
   await openidClient.tokenRevocation(config, String(next.refresh_token))
   t.equal(await call(next.access_token), 401)
-  await t.rejects(openidClient.refreshTokenGrant(config, String(next.refresh_token)), { error: 'invalid_grant', status: 400 })
+  const error: unknown = await openidClient.refreshTokenGrant(config, String(next.refresh_token)).catch(error => error)
+  t.match(error, { error: 'invalid_grant', status: 400 })
 })
 
 t.test('openid-client: the device grant', async t => {
-  const options = { execute: [openidClient.allowInsecureRequests], algorithm: 'oauth2' } as const
   const config = await openidClient.discovery(new URL(site.url), 'notes-cli', undefined, openidClient.None(), options)
   const device = await openidClient.initiateDeviceAuthorization(config, { resource: site.resource })
   const tokens = openidClient.pollDeviceAuthorizationGrant(config, device)
