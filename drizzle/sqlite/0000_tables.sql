@@ -69,4 +69,24 @@ CREATE UNIQUE INDEX `svc_auth_users_email_unique` ON `svc_auth_users` (`email`);
 CREATE INDEX `svc_auth_users_domain` ON `svc_auth_users` (extras ->> '$.email_domain');--> statement-breakpoint
 CREATE INDEX `svc_auth_users_name` ON `svc_auth_users` (extras ->> '$.name_key');--> statement-breakpoint
 CREATE INDEX `svc_auth_users_created` ON `svc_auth_users` (extras ->> '$.created_at',`user_id`);--> statement-breakpoint
-CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;
+CREATE INDEX `svc_auth_users_blocked` ON `svc_auth_users` (`user_id`) WHERE json_extract(extras, '$.blocked') is not null;--> statement-breakpoint
+CREATE TABLE `svc_auth_grants` (
+	`grant_id` text PRIMARY KEY NOT NULL,
+	`user_id` text NOT NULL,
+	`generation` integer NOT NULL,
+	`client_id` text NOT NULL,
+	`content` text NOT NULL,
+	`version` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`used_at` integer NOT NULL,
+	`ends_at` integer NOT NULL,
+	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `svc_auth_grants_user` ON `svc_auth_grants` (`user_id`);--> statement-breakpoint
+CREATE TABLE `svc_auth_clients` (
+	`client_id` text PRIMARY KEY NOT NULL,
+	`content` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`used_at` integer
+);

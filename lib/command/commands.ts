@@ -53,7 +53,8 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
       })
     }
   },
-  show: ofUser('', 'Show a user, their links and factors', [], shown),
+  show: ofUser('', 'Show a user, their links, factors and clients', [], async (auth, user, _values, store) =>
+    shown(auth, user, store)),
   grant: ofUser('--claim k=v...', 'Grant claims; k:=v for JSON', ['claim'], async (auth, user, values) => {
     warnOfUnconfirmed(user)
     return auth.grant(user.userId, claimsIn(values), CAUSE)
@@ -88,7 +89,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     return { userId }
   }),
   export: ofUser('', 'Print what is kept about a user', [], async (auth, user, _values, store) => {
-    const known = await shown(auth, user)
+    const known = await shown(auth, user, store)
     const local = known.links.find(({ provider }) => provider === 'local')
     const credential = local === undefined ? null : await new Accounts(store).findCredential(local.subject)
     const sessions = await store.sessions.ofUser(user.userId, user.generation, Date.now())
@@ -100,8 +101,15 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
   })
 }))
 
-async function shown (auth: Authorization, user: User) {
-  return { ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId) }
+async function shown (auth: Authorization, user: User, store: SqlAuthStore) {
+  const { unused } = await store.tables()
+  // Its tables may not be there, where no application has the option.
+  const clients = unused.some(name => name.endsWith('-grants'))
+    ? null
+    : await (await import('../features/oauth-server/account.js')).clientsOf(store.featureTables, user)
+  return {
+    ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId), ...(clients && { clients })
+  }
 }
 
 /** Anyone can register with an address, and prepare the account that its owner then gets. */

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { statusOf, userOf } from '../accounts/account.js'
 import type { UsersFilter } from '../accounts/auth-store.js'
 import { Sweeper } from '../base/concurrency.js'
@@ -16,7 +15,7 @@ import {
   type SessionRows, type SessionUser, type StoredSessions, TAKEN
 } from '../session/store.js'
 import type { StoredAccounts } from './apply-rule.js'
-import type { SqlDatabase } from '../session/sql-database.js'
+import type { SqlDatabase, Swept } from '../session/sql-database.js'
 
 /**
  * Refuses a Drizzle database of the application whose drizzle-orm does not escape quotation marks
@@ -195,7 +194,7 @@ export function sqlSessions (
   const sweepers = [
     { table: sessions, hash: idHash, end: sql`coalesce(${endedAt} + cast(${ENDED_MS} as bigint), ${expiresAt})` },
     { table: oneTimeEntries, hash, end: sql`${startedAt} + cast(${lifetime} as bigint)` }
-  ].map(swept => new Sweeper(sweep(database, swept), database.notSwept))
+  ].map(swept => database.sweeper(swept))
   const startSweeps = (now: number): void => { for (const sweeper of sweepers) sweeper.start(now) }
 
   return {
@@ -224,11 +223,8 @@ export function sqlSessions (
   }
 }
 
-/** A table whose rows have an end. */
-interface Sweep {
-  table: SQLiteTable
-  hash: SQLiteColumn
-  end: SQL
+export function sweeperOn (database: SqlDatabase, swept: Swept): Sweeper {
+  return new Sweeper(sweep(database, swept), database.notSwept)
 }
 
 /**
@@ -237,7 +233,7 @@ interface Sweep {
  * at a random hash: a process that does not run for long would never come to the last rows
  * otherwise.
  */
-function sweep (database: SqlDatabase, { table, hash, end }: Sweep): (now: number) => Promise<void> {
+function sweep (database: SqlDatabase, { table, hash, end }: Swept): (now: number) => Promise<void> {
   const pageAfter = database.query(db => {
     const page = db.select({ hash, over: sql`case when ${lte(end, given('now'))} then 1 end`.as('over') }).from(table)
       .where(gt(hash, given('after')))

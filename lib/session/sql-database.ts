@@ -1,5 +1,7 @@
 import type { SQL } from 'drizzle-orm'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
+import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { Sweeper } from '../base/concurrency.js'
 import type * as tables from '../schema/sqlite.js'
 
 /** The tables of features, which are made when the feature first uses them. */
@@ -28,6 +30,13 @@ export interface Decoder {
  * the same entry.
  */
 export type Batch = 'reads' | 'sign-ins' | 'entries'
+
+/** A table whose rows have an end, in milliseconds since the epoch. */
+export interface Swept {
+  readonly table: SQLiteTable
+  readonly hash: SQLiteColumn
+  readonly end: SQL
+}
 
 /**
  * What statements need that SQLite and Postgres run alike. Drizzle builds them for the database
@@ -58,6 +67,9 @@ export interface SqlDatabase {
 
   /** Runs a statement that writes. */
   execute (build: (db: BetterSQLite3Database) => { run: () => unknown }): Promise<void>
+
+  /** Returns what removes the rows that are over, a page at a time, when it is started. */
+  sweeper (swept: Swept): Pick<Sweeper, 'start'>
 
   /** Is told, for the log, why rows that are over were not removed. */
   readonly notSwept: ((error: unknown) => void) | undefined

@@ -10,7 +10,7 @@ import {
   DROPPED, type Migration, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed, tableState,
   tablesOf
 } from '../sql-tables.js'
-import { given } from '../sql-rows.js'
+import { given, sweeperOn } from '../sql-rows.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import { otherEncoding, postgresFailures } from './failures.js'
 import { POSTGRES_MIGRATIONS } from './migrations.js'
@@ -264,6 +264,7 @@ export class PostgresDatabase implements SqlDatabase {
   }
 
   readonly json = json
+  readonly sweeper: SqlDatabase['sweeper'] = swept => sweeperOn(this, swept)
 
   with (part: TablePart): PostgresDatabase {
     return new PostgresDatabase(this.db, this.#options, part, this)

@@ -35,7 +35,7 @@ export const POSTGRES_MIGRATIONS: Migrations = {
     ]
   }],
   grants: [{
-    name: '0001_grants-grants',
+    name: '0000_tables-grants',
     sql: [
       'CREATE TABLE "svc_auth_grants" (\n\t"grant_id" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"generation" integer NOT NULL,\n\t"client_id" text NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"version" integer NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint NOT NULL,\n\t"ends_at" bigint NOT NULL\n);',
       'CREATE TABLE "svc_auth_clients" (\n\t"client_id" text PRIMARY KEY NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint\n);',

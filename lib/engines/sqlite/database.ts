@@ -6,7 +6,8 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
-import type { SqlDatabase, Values } from '../../session/sql-database.js'
+import { FEATURE_PARTS, type SqlDatabase, type Values } from '../../session/sql-database.js'
+import { sweeperOn } from '../sql-rows.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
@@ -40,6 +41,7 @@ export class SqliteDatabase implements SqlDatabase {
   readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients }
   readonly db: BetterSQLite3Database
   readonly notSwept: SqlDatabase['notSwept']
+  readonly sweeper: SqlDatabase['sweeper'] = swept => sweeperOn(this, swept)
   readonly #options: Required<SqliteDatabaseOptions>
   readonly #parts: readonly TablePart[]
   /** What the databases of all parts share: whose turn it is, and the parts that are made. */
@@ -198,7 +200,9 @@ function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePa
     tableExists(db, 'svc_auth_migrations') && SQLITE_MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
-    return createSqliteTables(db, part, true) && wasMade
+    // Those of a feature are made when it first uses them.
+    const isDue = wasMade || !FEATURE_PARTS.some(ofFeature => ofFeature === part)
+    return isDue && createSqliteTables(db, part, true) && wasMade
   }).length > 0
 }
 

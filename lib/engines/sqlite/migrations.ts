@@ -29,7 +29,7 @@ export const SQLITE_MIGRATIONS: Migrations = {
     ]
   }],
   grants: [{
-    name: '0001_grants-grants',
+    name: '0000_tables-grants',
     sql: [
       'CREATE TABLE `svc_auth_grants` (\n\t`grant_id` text PRIMARY KEY NOT NULL,\n\t`user_id` text NOT NULL,\n\t`generation` integer NOT NULL,\n\t`client_id` text NOT NULL,\n\t`content` text NOT NULL,\n\t`version` integer NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer NOT NULL,\n\t`ends_at` integer NOT NULL,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE INDEX `svc_auth_grants_user` ON `svc_auth_grants` (`user_id`);',

@@ -5,11 +5,14 @@ import { form } from '../../core/form.js'
 import { type Content, action, dateIn, filled, html, sentence } from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { AuthError } from '../../errors.js'
+import type { User } from '../../accounts/account.js'
+import type { FeatureTables } from '../../session/sql-database.js'
 import { checkedUserId } from '../app-auth/users.js'
 import { hasServer, serverOf } from './authorize.js'
 import { clientName, wordsIn } from './consent-page.js'
 import { endGrant } from './consent.js'
 import type { Grant } from './grant.js'
+import { Grants } from './grants.js'
 
 /** A client that a user has allowed to act for them. */
 export interface ConnectedClient {
@@ -35,13 +38,24 @@ function shown ({ grantId: id, clientId, content: { clientName: name, resource, 
   return { id, clientId, name, resource, scopes, createdAt: new Date(createdAt), lastUsedAt: new Date(usedAt) }
 }
 
-/** The grants of a user whose clients have their tokens. */
 async function grantsOf (auth: AuthContext, userId: string): Promise<Grant[]> {
   if (!hasServer(auth)) throw new AuthError('unsupported', { message: 'The option oauthServer is not given.' })
   const status = await auth.accounts.status(userId)
   if (status === null) throw new AuthError('unknown_user')
-  const grants = await serverOf(auth).grants.ofUser(userId, status.generation, Date.now())
-  return grants.filter(({ content }) => content.tokens.length > 0)
+  return connectedOf(serverOf(auth).grants, { userId, ...status })
+}
+
+/** The grants of a user whose clients have their tokens. */
+async function connectedOf (
+  grants: Grants, { userId, generation }: Pick<User, 'userId' | 'generation'>
+): Promise<Grant[]> {
+  const all = await grants.ofUser(userId, generation, Date.now())
+  return all.filter(({ content }) => content.tokens.length > 0)
+}
+
+/** Lists the clients of a user for the command line. */
+export async function clientsOf (tables: FeatureTables, user: User): Promise<ConnectedClient[]> {
+  return (await connectedOf(new Grants(tables), user)).map(shown)
 }
 
 export async function endGrantOf (
@@ -73,8 +87,8 @@ export const grantsSection: Section = { name: 'applications', order: 75, show: g
 async function grantsRow ({ auth, user, texts, rowOf, targets }: AccountView): Promise<Content> {
   if (!hasServer(auth)) return null
   const { language, oauth } = texts
-  const grants = await serverOf(auth).grants.ofUser(user.userId, user.generation, Date.now())
-  const items = grants.filter(({ content }) => content.tokens.length > 0).map(grant => {
+  const grants = await connectedOf(serverOf(auth).grants, user)
+  const items = grants.map(grant => {
     const { grantId, clientId, content: { clientName: name, resource, scopes }, createdAt, usedAt } = grant
     const client = clientName({ id: clientId, name })
     const known = serverOf(auth).resources.get(resource)?.scopes

@@ -34,7 +34,9 @@ export class Grants {
 
   /** Writes a new grant; false where there is one with its id. */
   async insert (grant: Grant): Promise<boolean> {
-    return (await (await this.#statements()).insert({ ...grant })).length > 0
+    const { insert, sweeper } = await this.#statements()
+    sweeper.start(grant.createdAt)
+    return (await insert({ ...grant })).length > 0
   }
 
   /**
@@ -64,11 +66,6 @@ export class Grants {
   /** Ends a grant; false where there is none of this user. */
   async end (grantId: string, userId: string): Promise<boolean> {
     return (await (await this.#statements()).end({ grantId, userId })).length > 0
-  }
-
-  /** Removes grants that are over. */
-  async sweep (now: number): Promise<void> {
-    await (await this.#statements()).sweep({ now })
   }
 
   async findClient (clientId: string): Promise<StoredClient | null> {
@@ -143,7 +140,7 @@ function statementsOn (database: SqlDatabase) {
       .orderBy(desc(grants.usedAt), desc(grants.createdAt))),
     end: database.change(db => db.delete(grants).where(and(isGrant, eq(grants.userId, given('userId'))))
       .returning(returned)),
-    sweep: database.change(db => db.delete(grants).where(lte(grants.endsAt, given('now'))).returning(returned)),
+    sweeper: database.sweeper({ table: grants, hash: grants.grantId, end: sql`${grants.endsAt}` }),
     client: database.query<StoredClient>(db => db.select().from(oauthClients).where(isClient)),
     insertClient: database.change(db => db.insert(oauthClients)
       .values({

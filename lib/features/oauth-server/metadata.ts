@@ -55,7 +55,9 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
   mountEndpoint(scope, auth, TOKEN, tokenEndpoint(auth, server, grants))
   mountEndpoint(scope, auth, REVOKE, revocationEndpoint(server))
   if (hasDevices) mountEndpoint(scope, auth, DEVICE, deviceAuthorization(auth, server))
-  if (registration !== null) mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
+  if (registration !== null) {
+    mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
+  }
 
   const urlOf = (path: string): string => `${issuer}${auth.prefix}/oauth/${path}`
   const { pathname } = new URL(issuer)
