@@ -40,6 +40,7 @@ t.test('the options that the documentation has in tables are those of the types,
     ['TokenVerifierOptions', DOCS.section('A service that only verifies tokens').table()],
     ['ProviderOptions', common],
     ['OidcProviderOptions', [...common, ...DOCS.section('Any OpenID Connect provider').table()]],
+    ['OAuthServerOptions', DOCS.section('Options of OAuthServer').table()],
     ['SecondFactorOptions', DOCS.section('Options of SecondFactor').table()],
     ['OAuth2ProviderOptions', [...common, ...DOCS.section('Add a provider that speaks OAuth 2.0').table()]]
   ]
