@@ -123,7 +123,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys },
+    parts: { secondFactor, passkeys, oauthServer },
     changePasswordPage,
     layout,
     providers,
@@ -155,6 +155,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       reauthenticatePage: reauthenticatePage ?? nothing,
       secondFactor: secondFactor ?? nothing,
       passkeys: passkeys ?? nothing,
+      oauthServer: oauthServer ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
       pages: layout ?? nothing,

@@ -92,7 +92,10 @@ export class Visitor {
     })
   }
 
-  async #visit (target: URL, { referer, body, allowed, site }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string> | undefined, site?: string }): Promise<Page> {
+  async #visit (
+    target: URL,
+    { referer, body, allowed, site }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string> | undefined, site?: string }
+  ): Promise<Page> {
     let url = target
     let method = body === undefined ? 'GET' : 'POST'
     let policy = this.#page?.headers.get('referrer-policy')
