@@ -104,6 +104,21 @@ for (const [version, sdk] of Object.entries(SDKS)) {
     await client.close()
   })
 
+  t.test(`SDK ${version}: a client whose id its user has typed registers nothing`, async t => {
+    const response = await fetch(`${site.url}/auth/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [loopback.redirectUri] })
+    })
+    const { client_id: id } = Object(await response.json())
+    const storage = new Storage(loopback.redirectUri, id)
+    const client = await connected(sdk, storage)
+
+    t.equal(storage.requests[0]?.searchParams.get('client_id'), id)
+    t.match(await client.callTool(LIST), { content: [] })
+    await client.close()
+  })
+
   t.test(`SDK ${version}: a client with an old access token refreshes, and the user is not asked`, async t => {
     const storage = new Storage(loopback.redirectUri)
     await (await connected(sdk, storage)).close()
