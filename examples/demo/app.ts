@@ -2,11 +2,13 @@ import { STATUS_CODES } from 'node:http'
 import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
 import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
+import { assistantOf, mountAssistant } from './assistant.js'
 import { keepHistory } from './history.js'
 import { mountHome } from './home.js'
 import { html } from './html.js'
@@ -68,6 +70,10 @@ export async function mountApp (
       trustedBrowser: { days: 30 }
     }),
     passkeys: new Passkeys({ name: 'fastify-svc-auth', createOnSignIn: true }),
+    oauthServer: new OAuthServer({
+      resources: { [`${baseUrl}/api`]: { scopes: { profile: 'See your name and your e-mail address' } } },
+      clients: [assistantOf(baseUrl)]
+    }),
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',
@@ -77,6 +83,7 @@ export async function mountApp (
   })
 
   mountHome(app)
+  mountAssistant(app, baseUrl)
   if (mailbox !== null) mountMailbox(app, mailbox)
   await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {

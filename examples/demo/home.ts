@@ -35,6 +35,7 @@ export function mountHome (app: FastifyInstance): void {
         <li><span>Sign in with another browser. <a href="/auth/pages/account?open=devices">Your devices</a> has it: sign
           it out from here.</span></li>
         <li><span>Forget your password on the sign-in page${hasMailbox && ': the mail comes to the mailbox above'}.</span></li>
+        <li><span><a href="/assistant">Connect an assistant</a> to your account, as an AI assistant would be.</span></li>
         <li><span>Become an administrator: the page above says how. It asks for a second factor first.</span></li>
       </ul>
     </section>
