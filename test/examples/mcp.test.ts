@@ -1,23 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { freePort } from '../helpers/loopback.js'
+import { ADA, startSite } from '../oauth-clients/site.js'
 import { ExampleProcess } from './example-process.js'
 import { Visitor } from './visitor.js'
 
 const EXAMPLE = join(import.meta.dirname, '../../examples/mcp')
-const ADA = { email: 'ada@example.com', password: 'a correct horse' }
 
-const port = String(await freePort())
-const url = `http://localhost:${port}`
-const server = new ExampleProcess(t, ['mcp/server.ts'], {
-  PORT: port,
-  SVC_SESSION_SECRET: 'a-secret-for-the-sessions-of-examples',
-  LOCAL_IDP_SECRET: 'a-secret-for-the-tokens-of-examples',
-  LOCAL_AUTH_DB: ':memory:',
-  NOTES_DB: ':memory:'
-})
-await server.says('Ready: ')
+const { url } = await startSite(t)
 
 t.test('a command line signs in by a code, and lists the notes of the user who has typed it', async t => {
   const ada = new Visitor()
