@@ -3,11 +3,14 @@ import regexp from 'eslint-plugin-regexp'
 
 const FROM_PIECES = 'A URL that is pasted together lets its pieces change what it means; use URL and URLSearchParams, and lib/core/redirects.ts for where a browser is sent.'
 
+const TESTS = 'lib/**/*.{test,long}.ts'
+
 export default [
   ...neostandard({ ts: true, ignores: ['dist/**', 'coverage/**', 'site/**', '.tap/**', '**/.next/**'] }),
   { ignores: ['examples/*/dist/**'] },
   {
     files: ['lib/**', 'examples/**'],
+    ignores: [TESTS],
     plugins: { regexp },
     rules: {
       'no-eval': 'error',
@@ -22,12 +25,13 @@ export default [
   },
   {
     files: ['lib/**'],
-    // Generated.
-    ignores: ['lib/engines/*/migrations.ts'],
+    // The migrations are generated.
+    ignores: ['lib/engines/*/migrations.ts', TESTS],
     rules: { '@stylistic/max-len': ['error', { code: 120, comments: 100, ignoreUrls: true }] }
   },
   {
     files: ['lib/**'],
+    ignores: [TESTS],
     rules: {
       'no-restricted-syntax': [
         'error',

@@ -1,8 +1,6 @@
-import { readFileSync, readdirSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { join } from 'node:path/posix'
 import t from 'tap'
-
-const LIB = join(import.meta.dirname, '../lib')
+import { LIBRARY } from './helpers/library.js'
 
 const BASICS = ['ground', 'base']
 /** What the kernel is made of, and may ask besides. */
@@ -69,15 +67,18 @@ function roomOf (file: string): string {
   return nearest?.room ?? (file.includes('/') ? `no room for ${file}` : 'ground')
 }
 
-const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.ts'))
+const files = [...LIBRARY.keys()]
 
 /** The files that each file imports, types and dynamic imports included. */
-const imports = new Map(files.map(file => {
-  const source = readFileSync(join(LIB, file), 'utf8')
+const imports = new Map(Array.from(LIBRARY, ([file, source]) => {
   const specifiers = source.matchAll(/(?:from|import\()\s*'(\.{1,2}\/[^']+)'/g)
   return [file, Array.from(specifiers, ([, specifier = '']) =>
-    relative(LIB, join(LIB, dirname(file), specifier)).replace(/\.js$/, '.ts'))]
+    join(file, '..', specifier).replace(/\.js$/, '.ts'))]
 }))
+
+function textOf (file: string): string {
+  return LIBRARY.get(file) ?? ''
+}
 
 t.test('every import points down', async t => {
   const upward = [...imports].flatMap(([file, imported]) => imported
@@ -98,7 +99,7 @@ t.test('no engine of the store imports another one, and what is beside them open
 })
 
 t.test('what runs comes from drizzle-orm by way of lib/drizzle, which the build bundles, and of the exported tables', async t => {
-  const importing = files.filter(file => /^(?:import|export) (?!type\b)[^']* from 'drizzle-orm/m.test(readFileSync(join(LIB, file), 'utf8')))
+  const importing = files.filter(file => /^(?:import|export) (?!type\b)[^']* from 'drizzle-orm/m.test(textOf(file)))
 
   t.strictSame(importing.filter(file => !/^(?:drizzle|schema)\//.test(file)), [])
 })
@@ -127,7 +128,7 @@ t.test('the account page asks a list for its sections, and a deletion alone for 
 t.test('accounts are reached through Accounts alone', async t => {
   const members = 'findUser|links|factors|findCredential|status|users|insert|change'
   const calling = files.filter(file => !/^(?:accounts|engines|testing\/store-contract)\//.test(file) &&
-    new RegExp(`\\bstore\\.(?:${members})\\b`).test(readFileSync(join(LIB, file), 'utf8')))
+    new RegExp(`\\bstore\\.(?:${members})\\b`).test(textOf(file)))
 
   t.strictSame(calling, [])
 })

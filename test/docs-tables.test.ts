@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import Fastify from 'fastify'
@@ -15,6 +15,7 @@ import { resolveOptions } from '../lib/options.js'
 import { checkedProviderOptions } from '../lib/providers/provider-options.js'
 import { LOCAL_SECRET, SESSION_SECRET, localProvider } from './helpers/app.js'
 import { compilerOptions } from './helpers/compiler-options.js'
+import { LIBRARY } from './helpers/library.js'
 import { Documentation, Markdown } from './helpers/markdown.js'
 import { ecKey } from './helpers/signing-key.js'
 
@@ -329,11 +330,7 @@ t.test('the events of the documentation are those of the audit', async t => {
 t.test('the settings of the documentation are those that the library reads', async t => {
   // Not PGHOST and the like, which are those of libpq.
   const NAME = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/
-  const sources = readdirSync(join(ROOT, 'lib'), {
-    recursive: true,
-    encoding: 'utf8'
-  }).filter(path => path.endsWith('.ts')).map(path => readFileSync(join(ROOT, 'lib', path), 'utf8'))
-  const read = sources.flatMap(source => Array.from(
+  const read = [...LIBRARY.values()].flatMap(source => Array.from(
     source.matchAll(/(?:\benv\.|\bsetting(?:Of|sIn)\('|\bsecretsOf\([^)]*, '|\brequired\(env, '|(?<=')(?=APPLE_))([A-Z0-9_]+)/g),
     ([, name = '']) => name
   )).filter(name => NAME.test(name))

@@ -33,8 +33,11 @@ const TERMS: ReadonlyArray<readonly [RegExp, string]> = [
 /** Passwords of others, which are words of any kind. */
 const LISTS = ['lib/features/password/common-passwords.ts', 'lib/features/password/common-words.ts']
 
-const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|jsx?|md)$/.test(file) && !LISTS.includes(file))
-const TESTS = filesOf('test').filter(file => /\.(?:m|c)?[tj]s$/.test(file))
+/** The tests beside what they test. */
+const BESIDE = /^lib\/.*\.(?:test|long)\.ts$/
+
+const FILES = filesOf(...TEXTS).filter(file => /\.(?:ts|jsx?|md)$/.test(file) && !BESIDE.test(file) && !LISTS.includes(file))
+const TESTS = [...filesOf('test').filter(file => /\.(?:m|c)?[tj]s$/.test(file)), ...filesOf('lib').filter(file => BESIDE.test(file))]
 
 /** Returns the files of folders that git would commit. */
 function filesOf (...paths: string[]): string[] {

@@ -22,7 +22,7 @@ for (const path of DOCUMENTS) {
     const { text } = await Markdown.read(path)
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     for (const [, script = ''] of text.matchAll(/\bnpm (?:run )?((?<=run )[\w:-]+|start|test)\b/g)) t.ok(Object.hasOwn(scripts, script), `npm run ${script}`)
-    for (const [file] of text.matchAll(/(?<![\w/.-])(?:examples|bench|test|drizzle)\/[\w./-]*\w/g)) t.ok(existsSync(join(ROOT, file)), file)
+    for (const [file] of text.matchAll(/(?<![\w/.-])(?:examples|bench|lib|test|drizzle)\/[\w./-]*\w/g)) t.ok(existsSync(join(ROOT, file)), file)
   })
 }
 

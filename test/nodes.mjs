@@ -12,11 +12,11 @@ import { OTHER_VERSIONS, installNode, run } from './node-versions.mjs'
 /** Native modules, processes, Unicode, URLs and HTTP. */
 const RUNTIME = [
   'test/email.test.ts',
-  'test/factors/code-shape.test.ts',
+  'lib/features/second-factor/code-shape.test.ts',
   'test/http/redirects.test.ts',
   'test/start.test.ts',
-  'test/passwords/*.test.ts',
-  'test/tokens/*.test.ts',
+  'lib/features/password/*.test.ts',
+  'lib/features/tokens/*.test.ts',
   'test/providers/oidc.test.ts',
   'test/routes/*.test.ts',
   'test/security/input.test.ts',

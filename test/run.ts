@@ -2,7 +2,7 @@
  * Runs tests, on one Postgres server for all of them unless TEST_POSTGRES_URL names another:
  *
  *     npm test                              the everyday tests: every *.test.ts
- *     npm test -- test/claims.test.ts       some of them
+ *     npm test -- test/claims.test.ts       some of them, which are in test/ or beside what they test in lib/
  *     npm run test:all                      everything, with the long tests (*.long.ts) and those in a browser (*.browser.ts), and the coverage of lib/
  *     npm run test:all -- --shard 1/3       the first of three parts of everything, without the coverage
  *
@@ -50,7 +50,7 @@ const { values: { all, shard }, positionals } = parseArgs({
   options: { all: { type: 'boolean', default: false }, shard: { type: 'string', default: '1/1' } },
   allowPositionals: true
 })
-const patterns = positionals.length > 0 ? positionals : [`test/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
+const patterns = positionals.length > 0 ? positionals : [`{lib,test}/**/*.${all ? '{test,long,browser}' : 'test'}.ts`]
 const files = partOf([...new Set(patterns.flatMap(filesOf))].sort(byLength), shard)
 const isWhole = all && shard === '1/1'
 if (shard !== '1/1') console.log(`# shard ${shard}: ${files.length} files\n${files.map(file => `#   ${file}`).join('\n')}`)

@@ -1,18 +1,15 @@
 import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
-import { claimsContract } from './store-contract/claims.js'
 import { attemptsContract } from './store-contract/attempts.js'
 import { revocationsContract } from './store-contract/revocations.js'
 import { deletionContract } from './store-contract/deletion.js'
-import { mailTokensContract } from './store-contract/mail-tokens.js'
 import { entriesContract } from './store-contract/entries.js'
 import { factorsContract } from './store-contract/factors.js'
-import { emailsContract } from './store-contract/emails.js'
-import { linksContract } from './store-contract/links.js'
+import { linksContract, signInsContract } from './store-contract/links.js'
+import { listContract } from './store-contract/list.js'
 import { changesOfUsersContract } from './store-contract/changes.js'
 import type { Rule, Stores } from './store-contract/rule.js'
 import { sessionsContract } from './store-contract/sessions.js'
-import { signInsContract } from './store-contract/sign-ins.js'
 import { usersContract } from './store-contract/users.js'
 import { valuesContract } from './store-contract/values.js'
 
@@ -61,7 +58,6 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 }
 
 const CONTRACTS = [
-  usersContract, signInsContract, emailsContract, linksContract, deletionContract, claimsContract, valuesContract,
-  changesOfUsersContract, mailTokensContract, factorsContract, sessionsContract, entriesContract, attemptsContract,
-  revocationsContract
+  usersContract, linksContract, signInsContract, changesOfUsersContract, factorsContract, deletionContract,
+  listContract, valuesContract, sessionsContract, entriesContract, attemptsContract, revocationsContract
 ]

@@ -193,7 +193,7 @@ t.test('with two devices, one is removed: its passkey leaves the password manage
   t.strictSame(visitor.complaints, [])
 })
 
-t.test('a passkey that was removed elsewhere is refused in words, and leaves the password manager', async t => {
+t.test('attack 97: a passkey that was removed elsewhere is refused in words, and leaves the password manager', async t => {
   const { server, visitor, page, devices, phone } = await withPasskey(t)
   const { userId = '' } = await server.app.auth.findUser({ email: ADA.email }) ?? {}
   await server.app.auth.resetFactors(userId)
@@ -314,7 +314,7 @@ t.test('a user who has lost all their passkeys adds one by the code from the e-m
   }
 })
 
-t.test('after a sign-in by password the browser makes a passkey by itself, and goes on', async t => {
+t.test('attack 147: after a sign-in by password the browser makes a passkey by itself, and goes on', async t => {
   const server = await start(t, { passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) })
   const visitor = await Visitor.with(chromium, t)
   const page = await register(server, visitor)

@@ -53,7 +53,7 @@ async function signIn (page: Page, { url, idp }: { url: string, idp: OpenIdProvi
 
 for (const scripts of [true, false]) {
   for (const way of ['a form', ...scripts ? ['a script'] : []]) {
-    t.test(`a user signs out here and at the provider by ${way}, ${scripts ? 'with' : 'without'} scripts`, async t => {
+    t.test(`attack 99: a user signs out here and at the provider by ${way}, ${scripts ? 'with' : 'without'} scripts`, async t => {
       const server = await start(t)
       const visitor = await Visitor.with(chromium, t, { scripts })
       const page = await visitor.open(server.url)

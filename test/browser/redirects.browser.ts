@@ -16,7 +16,7 @@ const FORM = `<!doctype html><meta charset="utf-8">
   <button>Sign in</button>
 </form>`
 
-t.test('attacks 26 and 27: Chromium stays here, wherever it is told to go next', async t => {
+t.test('attack 26, attack 27: Chromium stays here, wherever it is told to go next', async t => {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
   const idp = await startOpenIdProvider(t, { redirectUris: [`${origin}/auth/dev/callback`] })

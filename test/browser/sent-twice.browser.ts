@@ -74,7 +74,7 @@ async function register (page: Page, { url, mails }: Shop): Promise<string> {
   return (await mails.next('verify-email')).token
 }
 
-t.test('a registration that is clicked twice signs in, and sends one mail', async t => {
+t.test('attack 171: a registration that is clicked twice signs in, and sends one mail', async t => {
   const shop = await start(t)
   const page = await (await Visitor.with(chromium, t)).open(shop.url)
 
@@ -84,7 +84,7 @@ t.test('a registration that is clicked twice signs in, and sends one mail', asyn
   t.equal(shop.mails.all.length, 1)
 })
 
-t.test('an app that is confirmed twice shows recovery codes that work, and a second step that is clicked twice signs in', async t => {
+t.test('attack 171: an app that is confirmed twice shows recovery codes that work, and a second step that is clicked twice signs in', async t => {
   const shop = await start(t)
   const page = await (await Visitor.with(chromium, t)).open(shop.url)
   await register(page, shop)
@@ -105,7 +105,7 @@ t.test('an app that is confirmed twice shows recovery codes that work, and a sec
   t.equal(await titleOf(other), 'Cart')
 })
 
-t.test('a password that is changed by two clicks leaves its user signed in', async t => {
+t.test('attack 171: a password that is changed by two clicks leaves its user signed in', async t => {
   const shop = await start(t)
   const page = await (await Visitor.with(chromium, t)).open(shop.url)
   await register(page, shop)
@@ -117,7 +117,7 @@ t.test('a password that is changed by two clicks leaves its user signed in', asy
   t.equal(await titleOf(page), 'Cart')
 })
 
-t.test('the link of a mail that is clicked twice signs in', async t => {
+t.test('attack 171: the link of a mail that is clicked twice signs in', async t => {
   const shop = await start(t)
   const page = await (await Visitor.with(chromium, t)).open(`${shop.url}/cart`)
   await send(page, en.mail.ask, { email: ADA.email })

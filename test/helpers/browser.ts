@@ -42,7 +42,7 @@ export class Browser {
       if (value === '' || maxAge === 0) this.cookies.delete(name)
       else this.cookies.set(name, value)
     }
-    // Behind a callback a URL ends with it, which test/flows/external.test.ts shows.
+    // Behind a callback a URL ends with it, which lib/features/identities/external.test.ts shows.
     const { location } = response.headers
     if (typeof location === 'string') response.headers.location = location.replace(/#$/, '')
     return response

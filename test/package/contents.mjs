@@ -7,11 +7,11 @@ const PAGES = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
 const DOCUMENT = 'dist/openapi.json'
 
 /**
- * The paths of all files that the package of a repository is to hold: a module and its types for each source, what the build
+ * The paths of all files that the package of a repository is to hold: a module and its types for each source but tests, what the build
  * makes of Drizzle, the OpenAPI document, and the migrations. The snapshots that drizzle-kit keeps beside them are of use here only.
  */
 export async function expectedContents (root) {
-  const sources = (await filesIn(root, 'lib')).filter(source => source.endsWith('.ts'))
+  const sources = (await filesIn(root, 'lib')).filter(source => /(?<!\.(?:test|long))\.ts$/.test(source))
     .map(source => source.replace(/^lib\//, 'dist/').replace(/\.ts$/, ''))
   const drizzle = (await filesIn(root, 'dist/drizzle')).filter(path => /\/(?:shared-\w+\.js|LICENSE)$/.test(path))
   const migrations = await Promise.all(['drizzle/postgres', 'drizzle/sqlite'].map(folder => filesIn(root, folder)))

@@ -1,6 +1,4 @@
 /** The forms of the pages, in applications with more and fewer acts, for users who have all that an account can have. */
-import { readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, MemoryAuthStore } from '../../lib/index.js'
@@ -12,6 +10,7 @@ import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { DATA_SECRET, enrolAt, startFactorApp } from '../helpers/factor-app.js'
 import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt, startMailApp } from '../helpers/mail-app.js'
+import { LIBRARY } from '../helpers/library.js'
 import { OwnProvider, linkAt } from '../helpers/own-provider.js'
 import { addAt, newDevice } from '../helpers/passkey-app.js'
 import { type ShownPage, pageOf } from './page.js'
@@ -94,9 +93,7 @@ async function openAll (app: FastifyInstance, mails: MailApp['mails'] | null): P
   return shown
 }
 
-const LIB = join(import.meta.dirname, '../../lib')
-const sources = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
-  .filter(file => file.endsWith('.ts')).map(file => readFileSync(join(LIB, file), 'utf8'))
+const sources = [...LIBRARY.values()]
 
 t.test('each form and each button of each page leads to an act that is mounted, and each form is that of an act', async t => {
   const apps = await startAll(t)

@@ -120,7 +120,7 @@ t.test('a logout hint is sent only if it is a text of up to 512 characters', asy
   }
 })
 
-t.test('an OidcProvider has no URL for a sign-out without an endpoint, and refuses one that is not https:', async t => {
+t.test('attack 99: an OidcProvider has no URL for a sign-out without an endpoint, and refuses one that is not https:', async t => {
   const fake = await startFakeOpenIdProvider(t, 'https://id.example')
   const urlWith = async (endpoint: unknown, options: object = {}) => {
     fake.metadata.end_session_endpoint = endpoint

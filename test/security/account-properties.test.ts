@@ -254,7 +254,7 @@ async function victimOf (t: Test, made: MailApp, { state, factor, fresh }: Pick<
 t.setTimeout(600_000)
 
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
-  t.test(`nothing but the user's own act links, moves or strips an account, or signs another person in, on ${kind}`, async t => {
+  t.test(`attack 113, attack 149, attack 151, attack 152, attack 153, attack 175: nothing but the user's own act changes an account, on ${kind}`, async t => {
     const run = async (
       setting: Pick<World, 'state' | 'factor' | 'powers' | 'squatted'>, steps: ReadonlyArray<{ does: keyof typeof STEPS, choice: number }>
     ): Promise<void> => runCase(t, async (t, fail) => {

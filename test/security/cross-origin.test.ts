@@ -115,7 +115,7 @@ async function assertUnchanged (t: Test, { store, revoked, victims }: Setup, req
 
 for (const [kind, createSessions] of SOME_SESSION_STORES) {
   t.test(`the rules hold with ${kind}`, async t => {
-    t.test('attack 38: no POST route takes anything from a page of another origin, nor signs its visitor in as the attacker', async t => {
+    t.test('attack 22, attack 38: no POST route takes anything from a page of another origin, nor signs its visitor in', async t => {
       const setup = await start(t, createSessions())
       await assertUnchanged(t, setup, async () => {
         for (const [route, [url, fields]] of POST_ROUTES.entries()) {

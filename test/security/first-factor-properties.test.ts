@@ -203,7 +203,7 @@ const step = fc.record({
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   for (const hasApp of [true, false]) {
     const owner = hasApp ? 'a user with an app' : 'a user with a required passkey'
-    t.test(`attacks 129 to 131: an attacker without a factor of ${owner} gets no session and changes no factor, e-mail or link, on ${kind}`, async t => {
+    t.test(`attack 129, attack 130, attack 131: an attacker without a factor of ${owner} gets no session and changes nothing, on ${kind}`, async t => {
       const run = async (isOfProvider: boolean, powers: readonly Power[], steps: readonly Step[]): Promise<void> => runCase(t, async (t, fail) => {
         const store: AuthStore = await createStore(t)
         let isRequired = false

@@ -331,7 +331,7 @@ t.test('attack 150: an enrolment that waits ends when the address is proven for 
   t.strictSame(answerOf(await browser.post('/auth/local/totp/enroll')), [400, 'invalid_state'])
 })
 
-t.test('attack 149 and attack 150: no sign-in changes an account but by a factor of its own and the word of the application', async t => {
+t.test('attack 149, attack 150: no sign-in changes an account but by a factor of its own and the word of the application', async t => {
   const ways = { ...CHANGES, 'a refresh': ['a', NEWS] } as const
   const run = async (
     owner: 'app' | 'passkey' | 'none', way: keyof typeof ways, spared: 'nothing' | 'trusts' | 'browser', step: 'none' | 'wrong' | 'right', admits: boolean

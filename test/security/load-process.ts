@@ -95,7 +95,7 @@ export async function startAppUnderLoad (): Promise<AppUnderLoad> {
   return new AppUnderLoad(child, String(origin), exit)
 }
 
-export async function logIn (origin: string, credentials: Credentials): Promise<Answer> {
+async function logIn (origin: string, credentials: Credentials): Promise<Answer> {
   return post(new URL('/auth/local/login', origin), credentials)
 }
 

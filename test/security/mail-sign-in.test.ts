@@ -325,7 +325,7 @@ t.test('attack 79: a sign-in by mail that the end of all sessions overtakes is r
   t.equal((await browser.get('/private')).statusCode, 401)
 })
 
-t.test('attack 68 and attack 64: tokens of other kinds do not sign in, and the link begins with baseUrl', async t => {
+t.test('attack 68, attack 64: tokens of other kinds do not sign in, and the link begins with baseUrl', async t => {
   const start_ = await start(t)
   const { app, browser, mails } = start_
   const { userId } = await app.auth.createUser({ email: ADA.email, emailVerified: true, password: ADA.password })

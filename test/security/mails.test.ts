@@ -60,7 +60,7 @@ function shown ({ statusCode, headers: { date, ...headers }, body }: LightMyRequ
 }
 
 for (const [path, local] of [[FORGOT, {}], [REGISTER, FIRST]] as const) {
-  t.test(`attack 61 and attack 62: ${path} answers alike for each address, also beyond its limit and while no mail is sent`, async t => {
+  t.test(`attack 61, attack 62: ${path} answers alike for each address, also beyond its limit and while no mail is sent`, async t => {
     const hangs = deferred()
     for (const sendMail of [
       () => {}, async () => hangs.promise, async () => { throw new Error('down') }, () => { throw new Error('down') }
@@ -91,7 +91,7 @@ t.test('attack 61: a forgotten password mails the addresses of users who may sig
   ])
 })
 
-t.test('attack 61 and attack 62: an address to register gets one mail a minute, about an account or to register', async t => {
+t.test('attack 61, attack 62: an address to register gets one mail a minute, about an account or to register', async t => {
   const start = await startMailApp(t, { rateLimit: {} }, FIRST)
   await addAddresses(start)
   for (const email of ['unknown@example.com', 'verified@example.com']) {

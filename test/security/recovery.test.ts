@@ -41,7 +41,7 @@ async function startWithAddresses (t: Test, ...[options, local, server]: [AuthPl
 
 for (const [kind, createStore] of Object.entries(SOME_STORES)) {
   t.test(`attacks on recovery with ${kind}`, async t => {
-    t.test('attack 19 and attack 20: the owner of an address recovers it from a squatter, and their provider joins', async t => {
+    t.test('attack 19, attack 20: the owner of an address recovers it from a squatter, and their provider joins', async t => {
       const start = await startMailApp(t, { store: await createStore(t) })
       const { app, browser: squatter, mails } = start
       await registerAt(start)

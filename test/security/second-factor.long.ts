@@ -95,7 +95,7 @@ for (const [kind, create] of Object.entries({
       }
     })
 
-    t.test('attack 90 and attack 101: ten codes are checked in all, with a new sign-in each time and a success in between', async t => {
+    t.test('attack 90, attack 101: ten codes are checked in all, with a new sign-in each time and a success in between', async t => {
       const { mails, store } = processes
       const email = 'guessed@example.com'
       const { secret, recoveryCodes: [first = '', second = ''] } = await enrolAt(processes, email)

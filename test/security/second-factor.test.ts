@@ -95,7 +95,7 @@ for (const [kind, keep] of KEPT) {
       t.strictSame(asked, [userId])
     })
 
-    t.test('attack 87 and attack 105: what waits is finished by its own user, in its own session alone', async t => {
+    t.test('attack 87, attack 105: what waits is finished by its own user, in its own session alone', async t => {
       const made = await start(t, await keep(t))
       const ada = await enrolAda(t, made)
       const grace = await enrolGrace(t, made)
@@ -165,7 +165,7 @@ for (const [kind, keep] of KEPT) {
       t.equal(await finish(back, totp(secret)), 'invalid_code', 'five minutes back')
     })
 
-    t.test('attack 90 and attack 101: of fifty codes at once ten are checked, and the owner is told once', async t => {
+    t.test('attack 90, attack 101: of fifty codes at once ten are checked, and the owner is told once', async t => {
       const made = await start(t, await keep(t))
       const { secret, recoveryCodes: [recoveryCode = ''] } = await enrolAda(t, made)
       const grace = await enrolGrace(t, made)
@@ -389,7 +389,7 @@ for (const [kind, create] of Object.entries({
   SQLite: async (t: Test): Promise<TestDatabase> => sqliteDatabase(t),
   Postgres: async (t: Test): Promise<TestDatabase> => postgresDatabase(await emptyDatabase(t))
 })) {
-  t.test(`attack 91 and attack 93: what is in ${kind} has neither a secret nor a code in clear`, async t => {
+  t.test(`attack 91, attack 93: what is in ${kind} has neither a secret nor a code in clear`, async t => {
     const { database, made } = await inDatabase(t, create)
     const { secret, recoveryCodes, userId } = await enrolAda(t, made)
     const pending = (await made.browser.post('/auth/local/totp/enroll')).json().secret
@@ -403,7 +403,7 @@ for (const [kind, create] of Object.entries({
     t.notOk(dump.includes('otpauth'))
   })
 
-  t.test(`attack 93 and attack 116: rows in ${kind} that were exchanged, cut or removed fail closed`, async t => {
+  t.test(`attack 93, attack 116: rows in ${kind} that were exchanged, cut or removed fail closed`, async t => {
     const { database, made } = await inDatabase(t, create)
     const ada = await enrolAda(t, made)
     const grace = await enrolGrace(t, made)

@@ -1,32 +1,15 @@
-import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { TESTS_OF, THREATS, attacksIn, withTests } from './threats.js'
 
-const ROOT = new URL('../../', import.meta.url)
-const THREATS = new URL('docs/threats.md', ROOT)
+const threats = readFileSync(THREATS, 'utf8')
 
-const table = await readFile(THREATS, 'utf8')
-const rows = Array.from(table.matchAll(/^\| (\d+) \|.*\| (.*) \|$/gm), ([, number = '', tests = '']) => ({ number, tests }))
+t.test('docs/threats.md has one row for each attack that a test names, and each attack has a test', async t => {
+  const byNumber = (one: string, other: string): number => Number(one) - Number(other)
 
-/** The numbers of the attacks that the package defends against. */
-const ATTACKS = [
-  ...numbers(1, 97), 99, ...numbers(101, 108), 112, 113, ...numbers(116, 172), ...numbers(174, 176)
-]
-
-function numbers (first: number, last: number): number[] {
-  return Array.from({ length: last - first + 1 }, (_, index) => first + index)
-}
-
-t.test('docs/threats.md has one row for each attack', async t => {
-  t.strictSame(rows.map(({ number }) => Number(number)).sort((one, other) => one - other), ATTACKS)
+  t.strictSame(attacksIn(threats).sort(byNumber), [...TESTS_OF.keys()].sort(byNumber))
 })
 
-for (const { number, tests } of rows) {
-  t.test(`the tests that docs/threats.md names for attack ${number} are there`, async t => {
-    const files = Array.from(tests.matchAll(/\]\(([^)]+)\)/g), ([, path = '']) => new URL(path, THREATS))
-    t.ok(files.length > 0)
-    for (const file of files.filter(({ pathname }) => /\.(?:test|long)\.ts$/.test(pathname))) {
-      t.match(await readFile(file, 'utf8'), new RegExp(`attack ${number}\\b`), fileURLToPath(file).slice(fileURLToPath(ROOT).length))
-    }
-  })
-}
+t.test('docs/threats.md links the tests of each attack: `npm run threats` writes them', async t => {
+  t.equal(threats, withTests(threats))
+})

@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
+import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
-import type { AccountQuery, Rule, UniqueKeys } from '../../lib/accounts/auth-store.js'
+import type { Account, Link, User } from '../../lib/accounts/account.js'
+import type { AccountQuery, Rule, UniqueKeys, UsersQuery } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { authStoreContract } from '../../lib/testing.js'
 import type { TestFunction } from '../../lib/testing/store-contract.js'
@@ -52,10 +54,57 @@ t.test('a store that does one thing wrong fails the tests that are about it', as
   const careless = await run(async () => new Careless())
 
   t.ok(forgetful.failed.includes('a password hash is replaced if it is still the one that was read'))
-  t.notOk(forgetful.failed.includes('the last link is never removed'))
+  t.notOk(forgetful.failed.includes('a link can be removed: the others are left, in order, and its subject belongs to no user'))
   t.ok(careless.failed.includes('a link that a user has, this one or another, is not added, and nothing is noted'))
   t.ok(careless.passed > 40)
 })
+
+/** Decides by what was there a moment before it writes. */
+class Racing extends MemoryAuthStore {
+  override async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+    const decided = await super.change(find, keys, (...given) => ({ result: rule(...given) }))
+    await setImmediate()
+    return super.change(find, keys, () => decided)
+  }
+}
+
+/** Does not say that an e-mail, a link or a factor is taken. */
+class Silent extends MemoryAuthStore {
+  override async insert (account: Account): Promise<boolean> {
+    await super.insert(account)
+    return true
+  }
+}
+
+class Unordered extends MemoryAuthStore {
+  override async links (userId: string): Promise<Link[]> { return (await super.links(userId)).reverse() }
+  override async users (query: UsersQuery): Promise<User[]> { return (await super.users(query)).reverse() }
+}
+
+class Normalizing extends MemoryAuthStore {
+  override async insert (account: Account): Promise<boolean> {
+    return super.insert({ ...account, name: account.name?.normalize('NFKC') ?? null })
+  }
+}
+
+const WRONG: ReadonlyArray<readonly [string, new () => MemoryAuthStore, string[]]> = [
+  ['is not atomic', Racing, [
+    'sessions that are ended many times at once are counted exactly', 'of many users who add one link at once, one gets it',
+    'of many links that are removed at once, one stays', 'a code is spent by one of many requests at once'
+  ]],
+  ['writes over what is unique', Silent, [
+    'a second user with an e-mail is refused, and nothing of that user is written', 'of many users made at once with one link, one is made'
+  ]],
+  ['has no order', Unordered, ['links are ordered by the code points of the provider', 'users are listed newest first, page by page']],
+  ['changes values', Normalizing, ['any text is kept as it is']]
+]
+for (const [what, Store, tests] of WRONG) {
+  t.test(`a store that ${what} fails`, async t => {
+    const { failed } = await run(() => new Store())
+
+    for (const name of tests) t.ok(failed.includes(name), name)
+  })
+}
 
 t.test("stores that do not see each other's data fail", async t => {
   const { failed } = await run(() => ({ store: new MemoryAuthStore(), twin: new MemoryAuthStore() }))

@@ -5,7 +5,8 @@ import Fastify, {
 import authPlugin, { type Guard, type Principal, type TokenClaims, TokenVerifier } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
-import type { AnyReply, AnyRequest, RecentProof, RequiredClaims } from '../../lib/core/guards.js'
+import type { AnyReply, AnyRequest } from '../../lib/core/guard.js'
+import type { RecentProof, RequiredClaims } from '../../lib/features/app-auth/guards.js'
 import type { TokenUse } from '../../lib/features/tokens/token-claims.js'
 
 // In this file good code stands as an application has it: what does not compile fails the file.

@@ -1,29 +1,34 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { Block, User } from '../../accounts/account.js'
-import type { UsersQuery } from '../../accounts/auth-store.js'
+import type { Accounts } from '../../accounts/accounts.js'
+import type { Block } from '../../accounts/account.js'
+import type { MailTokenClaims } from '../../accounts/credentials.js'
 import type { NewUser } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
 import {
-  ADA, HASH, NO_USER_IDS, ODD_TEXTS, UNKNOWN_USER, identity, link, localUser, newUser, vandalize, verified
+  ADA, HASH, NO_USER_IDS, ODD_TEXTS, identity, localUser, reasonsOf, valuesOf, vandalize, verified
 } from './fixtures.js'
 import { type AccountsRule, type Rule, onAccounts } from './rule.js'
 
 const SIGN_OUTS = 40
 
+/** So many calls at once with one link. */
+const AT_ONCE = 10
+
+const EXISTS = { name: 'AuthError', code: 'exists', statusCode: 409 }
+
 /** The status of a user whose e-mail is not verified. */
 const NEVER_ENDED = { generation: 0, signedOutAt: 0, verifiedEmail: null }
 
-/** Changes of users, their sessions and passwords, and the list of users. */
+/** Changes of users: their sessions, claims, passwords and e-mails, also at once. */
 export function changesOfUsersContract (rule: Rule): void {
   const managed = onAccounts(rule)
-  sessionsContract(managed)
-  changesContract(managed)
+  usersContract(managed)
   passwordsContract(managed)
-  listContract(managed)
+  mailTokensContract(managed)
 }
 
-function sessionsContract (managed: AccountsRule): void {
+function usersContract (managed: AccountsRule): void {
   managed('a new user was created now, and their sessions were never ended', async (store, twin) => {
     const before = Date.now()
     const created = await store.createUser(ADA)
@@ -66,55 +71,12 @@ function sessionsContract (managed: AccountsRule): void {
     assertHas(await store.status(ADA.userId), { generation: SIGN_OUTS })
   })
 
-  managed('a sign-in, a grant and a new link end no session and keep the count', async (store, twin) => {
-    await store.createUser({ ...ADA, isNew: true })
-    await store.changeUser(ADA.userId, { endSessions: true })
-    const before = await store.status(ADA.userId)
-
-    await store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com', { name: 'Ada Lovelace' })))
-    await store.addLink(ADA.userId, identity('other', 'ada-2'))
-    await store.admitUser(ADA.userId)
-    await store.grant(ADA.userId, { role: 'member' })
-    await store.withdraw(ADA.userId, ['role'])
-
-    assert.deepEqual(await twin.status(ADA.userId), { ...before, verifiedEmail: 'new@example.com' })
-  })
-
-  managed('a link for a generation that the user no longer has is not added', async (store, twin) => {
-    const bob = localUser('bob@example.com')
-    await store.createUser(ADA)
-    await store.createUser(bob)
-    await store.changeUser(ADA.userId, { endSessions: true })
-
-    assert.equal(await store.addLink(ADA.userId, identity('other', 'ada-2'), 0), null)
-    assert.equal(await store.addLink(bob.userId, identity('other', 'bob-2'), 1), null)
-    for (const { userId } of [ADA, bob]) assert.equal((await twin.links(userId)).length, 1)
-
-    assertHas(await store.addLink(ADA.userId, identity('other', 'ada-2'), 1), { userId: ADA.userId })
-    assertHas(await store.addLink(bob.userId, identity('other', 'bob-2'), 0), { userId: bob.userId })
-  })
-
-  managed('a removed link ends the sessions, one that the user does not have does not', async (store, twin) => {
-    await store.createUser(ADA)
-    await store.addLink(ADA.userId, identity('other', '1'))
-
-    await store.removeLink(ADA.userId, 'unknown')
-    assert.deepEqual(await twin.status(ADA.userId), { ...NEVER_ENDED, verifiedEmail: ADA.email })
-    await store.removeLink(ADA.userId, 'other')
-
-    const status = await twin.status(ADA.userId)
-    assert.equal(status?.generation, 1)
-    assert.ok(status.signedOutAt > 0)
-  })
-
   managed('an unknown user has no status', async store => {
     await store.createUser(ADA)
 
     for (const id of [randomUUID(), ...NO_USER_IDS]) assert.equal(await store.status(id), null, JSON.stringify(id))
   })
-}
 
-function changesContract (managed: AccountsRule): void {
   managed('a user is blocked and unblocked', async (store, twin) => {
     const created = await store.createUser(ADA)
     const blocks: Block[] = [
@@ -133,130 +95,37 @@ function changesContract (managed: AccountsRule): void {
     assert.deepEqual(await store.findUser({ userId: ADA.userId }), created)
   })
 
-  managed('what is not changed stays, and an empty change changes nothing', async (store, twin) => {
-    const blocked = { at: new Date(1000) }
-    await store.createUser({ ...ADA, isNew: true })
-    const all = await store.changeUser(ADA.userId, { name: 'Countess', blocked, endSessions: true })
-    assertHas(all, { name: 'Countess', blocked, generation: 1, isNew: true, email: 'ada@example.com' })
+  managed('grants and withdrawals made at once all count', async (store, twin) => {
+    const names = Array.from({ length: 20 }, (_, index) => `claim-${index}`)
+    await store.createUser({ ...ADA, claims: { old: 1, older: 2 } })
 
-    assert.deepEqual(await store.changeUser(ADA.userId, {}), all)
-    assert.deepEqual(await store.changeUser(ADA.userId, { name: 'Ada' }), { ...all, name: 'Ada' })
-    const { blocked: _, ...free } = { ...all, name: 'Ada' }
-    assert.deepEqual(await twin.changeUser(ADA.userId, { blocked: null }), free)
-  })
+    await Promise.all([
+      ...names.map((name, index) => (index % 2 === 0 ? store : twin).grant(ADA.userId, { [name]: index })),
+      store.withdraw(ADA.userId, ['old']),
+      twin.withdraw(ADA.userId, ['older']),
+      store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com', { name: 'Ada Lovelace' })))
+    ])
 
-  managed('a name that was set stays at sign-ins and with a new link', async (store, twin) => {
-    await store.createUser(ADA)
-    const bob = newUser({ name: 'Bob' })
-    await store.createUser(bob)
-    for (const name of ['Countess', null]) {
-      const changed = await store.changeUser(ADA.userId, { name })
-      assert.equal(changed.name, name)
-
-      const claims = { sub: 'ada-1', name: `Not ${name}` }
-      assertHas(await twin.refreshIdentity(identity('dev', 'ada-1', { claims })), { name })
-      assertHas(await twin.addLink(ADA.userId, identity(`other ${name}`, '1', { claims })), { name })
-
-      assertHas(await store.findUser({ userId: ADA.userId }), { name })
-      assertHas((await store.links(ADA.userId)).find(({ provider }) => provider === 'dev'), { claims })
-    }
-    assertHas(await store.findUser({ userId: bob.userId }), { name: 'Bob' })
-  })
-
-  managed('a name is set in the claims of the links local and application, and of no other', async (store, twin) => {
-    const bob = localUser('bob@example.com')
-    const carol = newUser({ link: link('application', 'carol', { email: 'carol@example.com', name: 'Carol' }) })
-    for (const user of [bob, carol]) await store.createUser(user)
-    await store.addLink(bob.userId, identity('dev', 'bob-1', { claims: { sub: 'bob-1', name: 'Bob of dev' } }))
-
-    await store.changeUser(bob.userId, { name: 'Robert' })
-    await store.changeUser(carol.userId, { name: 'Caroline' })
-
-    const claimsOf = async ({ userId }: NewUser) => (await twin.links(userId)).map(({ claims }) => claims)
-    const robert = { ...bob.link.claims, name: 'Robert' }
-    assert.deepEqual(await claimsOf(bob), [{ sub: 'bob-1', name: 'Bob of dev' }, robert])
-    assert.deepEqual(await claimsOf(carol), [{ ...carol.link.claims, name: 'Caroline' }])
-
-    await store.changeUser(carol.userId, { name: null })
-    assert.deepEqual(await claimsOf(carol), [{ sub: 'carol', email: 'carol@example.com' }])
-    await store.changeUser(bob.userId, { endSessions: true })
-    assert.deepEqual((await claimsOf(bob))[1], robert)
-  })
-
-  managed('an unknown user is not changed', async store => {
-    await store.createUser(ADA)
-    for (const id of [randomUUID(), ...NO_USER_IDS]) {
-      await assert.rejects(store.changeUser(id, { name: 'Eve' }), UNKNOWN_USER, JSON.stringify(id))
-    }
-    assertHas(await store.findUser({ userId: ADA.userId }), { name: 'Ada' })
+    assertHas(await store.findUser({ userId: ADA.userId }), {
+      userId: ADA.userId,
+      email: 'new@example.com',
+      emailVerified: true,
+      name: 'Ada Lovelace',
+      claims: Object.fromEntries(names.map((name, index) => [name, index]))
+    })
   })
 }
 
 function passwordsContract (managed: AccountsRule): void {
-  managed('a first password makes a local account and ends the sessions', async (store, twin) => {
-    const created = await store.createUser(ADA)
-
-    const user = await store.setPassword(ADA.userId, { passwordHash: HASH })
-
-    assert.deepEqual(user, { ...created, generation: 1 })
-    assert.ok(((await twin.status(ADA.userId))?.signedOutAt ?? 0) > 0)
-    assert.deepEqual(await twin.findCredential('ada@example.com'), {
-      user,
-      link: {
-        provider: 'local',
-        subject: 'ada@example.com',
-        userId: ADA.userId,
-        claims: { sub: ADA.userId, email: 'ada@example.com', name: 'Ada' }
-      },
-      passwordHash: HASH
-    })
-    assertHas((await twin.links(ADA.userId)).map(({ provider }) => provider), ['dev', 'local'])
-  })
-
-  managed('a first password of a user without a name makes a link without one', async (store, twin) => {
-    await store.createUser({ ...ADA, name: null })
-
-    await store.setPassword(ADA.userId, { passwordHash: HASH })
-
-    const { link } = await twin.findCredential('ada@example.com') ?? {}
-    assert.deepEqual(link?.claims, { sub: ADA.userId, email: 'ada@example.com' })
-  })
-
-  managed('a password is replaced, and the link stays as it is', async (store, twin) => {
+  managed('a password hash is replaced if it is still the one that was read', async (store, twin) => {
     const bob = localUser('bob@example.com')
     await store.createUser(bob)
 
-    assertHas(await store.setPassword(bob.userId, { passwordHash: 'the second' }), { generation: 1 })
-    const third = { passwordHash: 'the third', current: 'the second' }
-    assertHas(await twin.setPassword(bob.userId, third), { generation: 2 })
+    await store.replacePasswordHash(bob.userId, HASH, 'the second hash')
+    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: 'the second hash' })
 
-    assertHas(await store.findCredential('bob@example.com'), { passwordHash: 'the third', user: { generation: 2 } })
-    assert.deepEqual(await store.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
-  })
-
-  managed('a password that is not the current one any more is not replaced', async (store, twin) => {
-    const bob = localUser('bob@example.com')
-    await store.createUser(bob)
-    await store.createUser(ADA)
-
-    assert.equal(await store.setPassword(bob.userId, { passwordHash: 'new', current: 'another' }), null)
-    assert.equal(await store.setPassword(bob.userId, { passwordHash: 'new', current: null }), null, 'there is one')
-    assert.equal(await store.setPassword(ADA.userId, { passwordHash: 'new', current: HASH }), null, 'there is none')
-
-    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
-    assert.deepEqual(await twin.status(bob.userId), NEVER_ENDED)
-    assert.deepEqual(await twin.status(ADA.userId), { ...NEVER_ENDED, verifiedEmail: ADA.email })
-    assert.equal((await twin.links(ADA.userId)).length, 1)
-  })
-
-  managed('a user without an e-mail gets no password', async (store, twin) => {
-    const bob = newUser({ email: null })
-    await store.createUser(bob)
-
-    assert.equal(await store.setPassword(bob.userId, { passwordHash: HASH }), null)
-
-    assert.deepEqual(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
-    assert.deepEqual(await twin.status(bob.userId), NEVER_ENDED)
+    await store.replacePasswordHash(bob.userId, HASH, 'the third hash')
+    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: 'the second hash' })
   })
 
   managed('of many first passwords at once, one link is made and one password stays', async (store, twin) => {
@@ -323,159 +192,113 @@ function passwordsContract (managed: AccountsRule): void {
       assert.equal(links.includes('local'), credential !== null)
     }
   })
+}
 
-  managed('an unknown user gets no password', async store => {
-    for (const id of [randomUUID(), ...NO_USER_IDS]) {
-      await assert.rejects(store.setPassword(id, { passwordHash: HASH }), UNKNOWN_USER, JSON.stringify(id))
+/** What the tokens of mails do at once. */
+function mailTokensContract (managed: AccountsRule): void {
+  for (const [method, use] of Object.entries(USES)) {
+    managed(`of ten calls of ${method} at once with one link, one succeeds`, async (store, twin) => {
+      await store.createUser(BOB)
+      await store.addLink(BOB.userId, identity('dev', 'bob-1'))
+
+      const results = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) =>
+        use(index % 2 === 0 ? store : twin, linkFor(BOB))))
+
+      assert.equal(results.filter(result => result !== null).length, 1)
+      assertHas(await twin.status(BOB.userId), { generation: 1 })
+    })
+  }
+
+  managed('of ten different redemptions at once, what one has ended holds for the others', async (store, twin) => {
+    for (let round = 0; round < 5; round++) {
+      const user = localUser(`user-${round}@example.com`)
+      await store.createUser(user)
+      const calls = Array.from({ length: AT_ONCE }, (_, index) =>
+        index % 2 === 0
+          ? store.resetPassword(linkFor(user), `hash ${index}`)
+          : twin.changeEmail(linkFor(user), `new-${round}-${index}@example.com`))
+
+      const [first, ...others] = (await Promise.all(calls)).filter(result => result !== null)
+
+      assert.ok(first)
+      assert.deepEqual(others, [])
+      const present = await twin.findUser({ userId: user.userId })
+      assert.deepEqual('user' in first ? first.user : first, present)
+      const [local] = await store.links(user.userId)
+      assertHas(local, { subject: present?.email, claims: { email: present?.email, email_verified: true } })
+    }
+  })
+
+  managed('a link that is added while an unverified address is reset does not outlive it', async (store, twin) => {
+    for (let round = 0; round < 10; round++) {
+      const user = localUser(`user-${round}@example.com`)
+      await store.createUser(user)
+
+      const [reset, added] = await Promise.all([
+        store.resetPassword(linkFor(user), 'the new hash'),
+        twin.addLink(user.userId, identity('dev', user.userId))
+      ])
+
+      // A link that was added afterwards reports the user as they are then.
+      const isLater = added?.generation === 1
+      assert.deepEqual(await providersOf(twin, user), isLater ? ['dev', 'local'] : ['local'])
+      assert.deepEqual(reset?.removed, isLater ? [] : ['dev'])
+    }
+  })
+
+  managed('of users who change to one e-mail at once, one gets it', async (store, twin) => {
+    for (let round = 0; round < 5; round++) {
+      const all = Array.from({ length: 4 }, (_, index) => localUser(`user-${round}-${index}@example.com`))
+      for (const user of all) await store.createUser(user)
+      const email = `shared-${round}@example.com`
+
+      const results = await Promise.allSettled(all.map((user, index) =>
+        (index % 2 === 0 ? store : twin).changeEmail(linkFor(user), email)))
+
+      const [changed, ...others] = valuesOf(results)
+      const winner = changed?.user
+      assert.deepEqual(others, [])
+      assert.deepEqual(await twin.findUser({ email }), winner)
+      for (const reason of reasonsOf(results)) assertHas(reason, EXISTS)
+      assertHas(await store.findCredential(email), { link: { userId: winner?.userId } })
+      for (const user of all.filter(({ userId }) => userId !== winner?.userId)) {
+        assertHas(await store.findCredential(String(user.email)), { user: { email: user.email } })
+      }
+    }
+  })
+
+  managed('a user who gets another link while the address is released is whole or gone', async (store, twin) => {
+    for (let round = 0; round < 10; round++) {
+      const user = localUser(`user-${round}@example.com`)
+      await store.createUser(user)
+
+      const [released, added] = await Promise.all([
+        store.releaseEmail(linkFor(user)),
+        twin.addLink(user.userId, identity('dev', user.userId))
+      ])
+
+      assert.deepEqual([released, added === null], added === null ? ['deleted', true] : ['freed', false])
+      assert.deepEqual(await providersOf(twin, user), added === null ? [] : ['dev'])
     }
   })
 }
 
-function listContract (managed: AccountsRule): void {
-  const ALL: UsersQuery = { after: null, limit: 100, order: 'id', search: null, blocked: null }
-  const at = (userId = '') => ({ userId, createdAt: new Date(0) })
-  const idsOf = (users: Array<Pick<User, 'userId'>>): string[] => users.map(({ userId }) => userId)
+const BOB = localUser('bob@example.com')
 
-  managed('users are listed by id, page by page', async (store, twin) => {
-    const made: string[] = []
-    for (let count = 0; count < 7; count++) {
-      const user = newUser()
-      await store.createUser(user)
-      made.push(user.userId)
-    }
-    const sorted = made.sort((a, b) => a < b ? -1 : 1)
+/** The link of an address of a user whose sessions were never ended. */
+function linkFor ({ userId, email }: Pick<NewUser, 'userId' | 'email'>): MailTokenClaims {
+  return { userId, email: String(email), generation: 0 }
+}
 
-    const all = await twin.users(ALL)
-    assert.deepEqual(idsOf(all), sorted)
-    assert.deepEqual(await store.findUser({ userId: String(sorted[3]) }), all[3])
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3 })), sorted.slice(0, 3))
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: at(sorted[2]) })), sorted.slice(3, 6))
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, limit: 3, after: at(sorted[6]) })), [])
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, after: at('00000000-0000-0000-0000-000000000000') })), sorted)
-    assert.equal(await twin.countUsers(ALL), 7)
-  })
+/** The uses of a link of which one counts. */
+const USES: Record<string, (store: Accounts, link: MailTokenClaims) => Promise<unknown>> = {
+  verifyEmail: (store, link) => store.verifyEmail(link),
+  resetPassword: (store, link) => store.resetPassword(link, 'the new hash'),
+  changeEmail: (store, link) => store.changeEmail(link, 'new@example.com'),
+  releaseEmail: (store, link) => store.releaseEmail(link)
+}
 
-  managed('users are listed newest first, page by page', async (store, twin) => {
-    const made: User[] = []
-    for (let count = 0; count < 5; count++) {
-      const user = newUser()
-      await store.createUser(user)
-      made.push(await store.findUser({ userId: user.userId }) ?? assert.fail())
-    }
-    const sorted = idsOf(made.sort((a, b) =>
-      b.createdAt.getTime() - a.createdAt.getTime() || (a.userId < b.userId ? 1 : -1)))
-    const newest: UsersQuery = { ...ALL, order: 'newest' }
-
-    assert.deepEqual(idsOf(await twin.users(newest)), sorted)
-    const [, second] = await twin.users({ ...newest, limit: 2 })
-    assert.deepEqual(idsOf(await twin.users({ ...newest, limit: 2, after: second ?? null })), sorted.slice(2, 4))
-    assert.deepEqual(idsOf(await twin.users({ ...newest, search: 'nobody' })), [])
-    const [last] = (await twin.users(newest)).slice(-1)
-    assert.deepEqual(idsOf(await twin.users({ ...newest, after: last ?? null })), [])
-    // One in the same millisecond, with a lower id, comes later.
-    const same = { createdAt: new Date(made[2]?.createdAt ?? 0), userId: 'ffffffff-ffff-4fff-bfff-ffffffffffff' }
-    const rest = await twin.users({ ...newest, after: same })
-    assert.deepEqual(idsOf(rest), idsOf(made.filter(({ createdAt }) => createdAt <= same.createdAt)))
-  })
-
-  managed('users are found by the domain of their e-mail, and by their name in any case', async (store, twin) => {
-    const found = async (search: string): Promise<Array<string | null>> => {
-      const filter = { search, blocked: null }
-      const users = await twin.users({ ...ALL, ...filter })
-      assert.equal(await twin.countUsers(filter), users.length)
-      return users.map(({ name }) => name).sort()
-    }
-    const [ada, eva, nobody] = [
-      newUser({ email: 'countess@lovelace.example', name: 'Ada' }),
-      newUser({ email: 'eva@example.com', name: 'Éva Ångström' }),
-      newUser({ email: null, name: null })
-    ]
-    for (const user of [ada, eva, nobody]) await store.createUser(user)
-
-    assert.deepEqual(await found('love'), ['Ada'])
-    assert.deepEqual(await found('lovelace.example'), ['Ada'])
-    assert.deepEqual(await found('ada'), ['Ada'])
-    assert.deepEqual(await found('éva ång'), ['Éva Ångström'])
-    assert.deepEqual(await found('e'), ['Éva Ångström'], 'by the domain and by the e-mail, once')
-    assert.deepEqual(await found('da'), [])
-
-    await store.changeUser(ada.userId, { name: 'Augusta' })
-    assert.deepEqual([await found('ada'), await found('aug')], [[], ['Augusta']])
-    await store.updateUser(ada.userId, { name: null, email: 'ada@byron.example' })
-    assert.deepEqual([await found('aug'), await found('love'), await found('byron')], [[], [], [null]])
-    await store.changeUser(nobody.userId, { name: 'x'.repeat(3000) })
-    assert.equal((await found('x'.repeat(256))).length, 1)
-  })
-
-  managed('the operator changes an e-mail as the user would', async (store, twin) => {
-    const passwordHash = HASH
-    const [ada, bob] = ['ada@example.com', 'bob@example.com'].map(email => {
-      const userId = randomUUID()
-      const link = { provider: 'local', subject: email, claims: { sub: userId, email } }
-      return { ...newUser({ userId, email }), emailVerified: true, link, passwordHash }
-    })
-    if (ada === undefined || bob === undefined) return
-    for (const user of [ada, bob]) await store.createUser(user)
-    const { userId } = ada
-
-    const taken = store.updateUser(userId, { email: 'bob@example.com', name: 'Bob' })
-    await assert.rejects(taken, { code: 'exists' })
-    await assert.rejects(store.updateUser(userId, { email: 'Ada@Example.com' }), { code: 'invalid_email' })
-    await assert.rejects(store.updateUser(randomUUID(), { email: 'new@example.com' }), UNKNOWN_USER)
-    assert.equal((await twin.findUser({ userId }))?.name, ada.name)
-
-    const { before, user } = await store.updateUser(userId, { email: 'new@example.com' })
-    assert.deepEqual([before.email, before.emailVerified], ['ada@example.com', true])
-    assert.deepEqual([user.email, user.emailVerified], ['new@example.com', false])
-    assert.equal(user.generation, before.generation + 1)
-    assert.deepEqual(await twin.findUser({ email: 'new@example.com' }), user)
-    assert.equal(await twin.findCredential('ada@example.com'), null)
-    const credential = await twin.findCredential('new@example.com')
-    assert.deepEqual(credential?.link.claims, { sub: userId, email: 'new@example.com' })
-    assert.equal((await store.createUser({ ...newUser({ email: 'ada@example.com' }) }))?.email, 'ada@example.com')
-
-    const verified = await store.updateUser(userId, { emailVerified: true })
-    assert.deepEqual([verified.user.emailVerified, verified.user.generation], [true, user.generation + 1])
-    assert.equal((await twin.findCredential('new@example.com'))?.link.claims.email_verified, true)
-    const same = await store.updateUser(userId, { email: 'new@example.com', emailVerified: true })
-    assert.deepEqual([same.before, same.user], [verified.user, verified.user], 'what does not change ends nothing')
-    const unverified = await store.updateUser(userId, { emailVerified: false })
-    assert.deepEqual([unverified.user.emailVerified, unverified.user.generation], [false, user.generation + 2])
-  })
-
-  managed('users are listed by the beginning of their e-mail, which is not a pattern', async (store, twin) => {
-    const emails = [
-      'ada@example.com', 'ada.b@example.com', 'adb@example.com', 'a_a@example.com', 'a*a@example.com',
-      'éva@example.com', 'zoe@example.com'
-    ]
-    for (const email of emails) await store.createUser(newUser({ email, name: null }))
-    await store.createUser(newUser({ email: null, name: null }))
-
-    const withPrefix = async (prefix: string) => {
-      const found = await twin.users({ ...ALL, search: prefix })
-      return found.map(({ email }) => email).sort()
-    }
-    for (const prefix of ['a', 'ad', 'ada', 'ada@', 'a_', 'a%', '%', '_', 'a*', 'é', 'z', 'zz', "' or ''='"]) {
-      assert.deepEqual(await withPrefix(prefix), emails.filter(email => email.startsWith(prefix)).sort(), `"${prefix}"`)
-    }
-    const [first, ...others] = idsOf(await twin.users({ ...ALL, search: 'a' }))
-    const next = await twin.users({ ...ALL, search: 'a', after: at(first), limit: 2 })
-    assert.deepEqual(idsOf(next), others.slice(0, 2))
-  })
-
-  managed('users are listed by whether they are blocked now', async (store, twin) => {
-    const [free, blocked, later, over] = [newUser(), newUser(), newUser(), newUser()]
-    for (const user of [free, blocked, later, over]) await store.createUser(user)
-    const at = new Date()
-    await store.changeUser(blocked.userId, { blocked: { at } })
-    await store.changeUser(later.userId, { blocked: { at, until: new Date(Date.now() + 60_000) } })
-    await store.changeUser(over.userId, { blocked: { at, until: new Date(Date.now() - 60_000) } })
-
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: true })), idsOf([blocked, later]).sort())
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: false })), idsOf([free, over]).sort())
-    assert.equal((await twin.users(ALL)).length, 4)
-    assert.equal(await twin.countUsers({ ...ALL, blocked: true }), 2)
-    await store.changeUser(blocked.userId, { blocked: null })
-    assert.deepEqual(idsOf(await twin.users({ ...ALL, blocked: true })), [later.userId])
-  })
+async function providersOf (store: Accounts, { userId }: Pick<NewUser, 'userId'>): Promise<string[]> {
+  const links = await store.links(userId)
+  return links.map(({ provider }) => provider)
 }

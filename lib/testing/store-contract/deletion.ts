@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
 import { assertHas, assertGone } from './assertions.js'
 import {
@@ -79,29 +78,6 @@ export function deletionContract (rule: Rule): void {
     assert.deepEqual((await twin.links(bob.userId)).map(({ provider }) => provider), ['local', 'other'])
   })
 
-  rule('a user who has another generation than the one that is given stays', async open => {
-    const { store, twin } = await open()
-    const bob = localUser('bob@example.com')
-    await store.createUser(bob)
-    await store.changeUser(bob.userId, { endSessions: true })
-
-    assert.equal(await store.deleteUser(bob.userId, 0), false)
-    assert.equal(await store.setPassword(bob.userId, { passwordHash: 'another hash', generation: 0 }), null)
-    assert.equal(await store.deleteUser(randomUUID(), 0), false)
-    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
-    assert.equal(await twin.deleteUser(bob.userId, 1), true)
-  })
-
-  rule('a user cannot be deleted twice', async open => {
-    const { store, twin } = await open()
-    await store.createUser(ADA)
-
-    await store.deleteUser(ADA.userId)
-
-    await assert.rejects(store.deleteUser(ADA.userId), UNKNOWN_USER)
-    await assert.rejects(twin.deleteUser(ADA.userId), UNKNOWN_USER)
-  })
-
   rule('of many deletions of a user at once, one succeeds', async open => {
     const { store, twin } = await open()
     await store.createUser(ADA)
@@ -150,25 +126,6 @@ export function deletionContract (rule: Rule): void {
     }
   })
 
-  rule('a new user stays new until they are admitted, once', async open => {
-    const { store, twin } = await open()
-    const { link: _link, ...ada } = ADA
-    const bob = localUser('bob@example.com')
-    assertHas(await store.createUser({ ...ADA, isNew: true }), { ...ada, isNew: true })
-    await store.createUser({ ...bob, isNew: true })
-    assertHas(await twin.findUser({ userId: ADA.userId }), { isNew: true })
-    const refreshed = identity('dev', 'ada-1', verified('ada@example.com', { name: 'Ada' }))
-    assertHas(await twin.refreshIdentity(refreshed), { isNew: true })
-    assertHas(await twin.addLink(ADA.userId, identity('other', 'ada-2')), { isNew: true })
-    assertHas((await twin.findCredential('bob@example.com'))?.user, { isNew: true })
-
-    assert.equal(await store.admitUser(ADA.userId), true)
-
-    assertHas(await twin.findUser({ userId: ADA.userId }), { ...ada, isNew: undefined })
-    assert.equal(await twin.admitUser(ADA.userId), false)
-    assertHas(await twin.findUser({ userId: bob.userId }), { isNew: true }, 'another one still is')
-  })
-
   rule('of many admissions of a user at once, one succeeds', async open => {
     const { store, twin } = await open()
     await store.createUser({ ...ADA, isNew: true })
@@ -178,23 +135,6 @@ export function deletionContract (rule: Rule): void {
     )
 
     assert.equal(admitted.filter(isFirst => isFirst).length, 1)
-  })
-
-  rule('a new user can be deleted as such, with links and password; an admitted user stays', async open => {
-    const { store, twin } = await open()
-    const bob = localUser('bob@example.com')
-    await store.createUser(ADA)
-    await store.createUser({ ...bob, isNew: true })
-    await store.addLink(bob.userId, identity('other', 'bob-1'))
-
-    for (const id of [ADA.userId, bob.userId, randomUUID(), ...NO_USER_IDS]) {
-      assert.equal(await store.deleteNewUser(id), undefined)
-    }
-
-    assertHas(await twin.findUser({ userId: ADA.userId }), { name: 'Ada' })
-    assert.equal((await twin.links(ADA.userId)).length, 1)
-    await assertGone(twin, bob)
-    assert.equal(await twin.findUser({ provider: 'other', subject: 'bob-1' }), null)
   })
 
   rule('a new user is admitted or deleted, not both', async open => {
@@ -216,28 +156,6 @@ export function deletionContract (rule: Rule): void {
         'the user exists if they were admitted'
       )
     }
-  })
-
-  rule('an unknown user is not admitted', async open => {
-    const { store } = await open()
-
-    for (const unknown of [randomUUID(), ...NO_USER_IDS]) {
-      assert.equal(await store.admitUser(unknown), false, JSON.stringify(unknown))
-    }
-  })
-
-  rule('an unknown user cannot lose a link or be deleted', async open => {
-    const { store, twin } = await open()
-    await store.createUser(ADA)
-    await store.addLink(ADA.userId, identity('other', '1'))
-
-    for (const unknown of [randomUUID(), ...NO_USER_IDS]) {
-      await assert.rejects(store.removeLink(unknown, 'dev'), UNKNOWN_USER, JSON.stringify(unknown))
-      await assert.rejects(store.deleteUser(unknown), UNKNOWN_USER, JSON.stringify(unknown))
-    }
-
-    assertHas(await twin.findUser({ userId: ADA.userId }), { name: 'Ada' })
-    assert.equal((await twin.links(ADA.userId)).length, 2)
   })
 
   rule('text that cannot be a user id matches no user', async open => {

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Account, Factor } from '../../accounts/account.js'
-import {
-  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, withFactors
-} from '../../accounts/factors.js'
+import { type FactorChange, type FactorSpending, withFactors } from '../../accounts/factors.js'
 import { newAccount } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
 import {
@@ -12,8 +10,6 @@ import {
 import { type AccountsRule, type Rule, onAccounts } from './rule.js'
 
 const AT_ONCE = 10
-const MINUTE_MS = 60_000
-const WINDOW_MS = 15 * MINUTE_MS
 
 const EXISTS = { name: 'AuthError', code: 'exists', statusCode: 409 }
 
@@ -62,18 +58,6 @@ function changesContract (managed: AccountsRule): void {
     assert.deepEqual(await twin.findUser({ userId: ADA.userId }), user)
   })
 
-  managed('a user without factors has none, nor has one who is unknown', async (store, twin) => {
-    const created = await store.createUser(ADA)
-
-    assert.equal(created?.factors, undefined)
-    assert.deepEqual(await twin.factors(ADA.userId), [])
-    for (const id of [randomUUID(), ...NO_USER_IDS]) {
-      assert.deepEqual(await twin.factors(id), [], JSON.stringify(id))
-      assert.equal(await twin.changeFactors(id, to([factor()])), null)
-      assert.equal(await twin.attemptFactor(id, 0), null)
-    }
-  })
-
   managed('a factor is added, changed, replaced and removed, and the others stay', async (store, twin) => {
     const [totp, recovery, another] = [
       factor({ createdAt: 1 }), factor({ kind: 'recovery', createdAt: 2 }), factor({ createdAt: 3 })
@@ -114,19 +98,6 @@ function changesContract (managed: AccountsRule): void {
     })
 
     assert.deepEqual(seen, [{ hashes: ['a'] }, ADA.userId, await store.factors(ADA.userId)])
-  })
-
-  managed('a change ends all sessions if it says so', async (store, twin) => {
-    await store.createUser(ADA)
-
-    const added = await store.changeFactors(ADA.userId, { ...to([factor()]), endsSessions: true })
-    assert.equal(added?.generation, 1)
-    assertHas(await twin.status(ADA.userId), { generation: 1 })
-    assert.equal((await twin.factors(ADA.userId)).length, 1)
-
-    assert.equal((await store.changeFactors(ADA.userId, to([factor()])))?.generation, 1)
-    assert.equal((await store.changeFactors(ADA.userId, { ...to([]), endsSessions: true }))?.generation, 2)
-    assert.deepEqual(await twin.factors(ADA.userId), [])
   })
 
   managed('a change for another generation, one that returns null and one that throws write nothing', async (
@@ -293,58 +264,10 @@ function removalContract (managed: AccountsRule): void {
     assert.deepEqual(await twin.factors(ADA.userId), [])
     assert.ok(await twin.changeFactors(bob.userId, to([kept, one])))
   })
-
-  managed('a reset of an address that was not verified removes all factors, one that was verified none', async (
-    store, twin
-  ) => {
-    for (const emailVerified of [false, true]) {
-      const bob = { ...localUser(`bob-${emailVerified}@example.com`), emailVerified }
-      await store.createUser(bob)
-      await store.changeFactors(bob.userId, to([factor(), factor({ kind: 'passkey' })]))
-
-      const reset = await twin.resetPassword({ ...tokenOf(bob), generation: 0 }, 'a new hash')
-
-      assert.deepEqual(reset?.user.factors, emailVerified ? ['passkey', 'totp'] : undefined)
-      assert.equal((await store.factors(bob.userId)).length, emailVerified ? 2 : 0)
-      assert.deepEqual((await store.findUser({ userId: bob.userId }))?.factors, reset?.user.factors)
-    }
-  })
-
-  managed('an address that is released leaves a user without factors', async (store, twin) => {
-    const bob = localUser('bob@example.com')
-    await store.createUser(bob)
-    await store.addLink(bob.userId, identity('other', 'bob-1'))
-    await store.changeFactors(bob.userId, to([factor()]))
-
-    assert.equal(await twin.releaseEmail({ ...tokenOf(bob), generation: 0 }), 'freed')
-
-    assert.equal((await store.findUser({ userId: bob.userId }))?.factors, undefined)
-    assert.deepEqual(await store.factors(bob.userId), [])
-  })
 }
 
 function attemptsContract (rule: Rule): void {
   const managed = onAccounts(rule)
-  managed('ten attempts are allowed, of those that follow one is the first refusal', async (store, twin) => {
-    const totp = factor()
-    await store.createUser(ADA)
-    const user = await store.changeFactors(ADA.userId, to([totp]))
-
-    for (let count = 0; count < 10; count++) {
-      const attempt = await (count % 2 === 0 ? store : twin).attemptFactor(ADA.userId, 0)
-      assert.deepEqual(attempt, { isRefused: false, user, spent: null })
-    }
-    const refused = [await store.attemptFactor(ADA.userId, 0), await twin.attemptFactor(ADA.userId, 0)]
-
-    for (const [index, attempt] of refused.entries()) {
-      assertHas(attempt, { isRefused: true, user, isFirst: index === 0 })
-      assert.ok(attempt !== null && attempt.isRefused)
-      const { retryAfter } = attempt
-      assert.ok(Number.isInteger(retryAfter) && retryAfter > 600 && retryAfter <= 900, `${retryAfter} seconds`)
-    }
-    assert.deepEqual(await store.factors(ADA.userId), [totp])
-  })
-
   managed('of many attempts at once as many are allowed as are left, and one refusal is the first', async (
     store, twin
   ) => {
@@ -380,54 +303,6 @@ function attemptsContract (rule: Rule): void {
 
     assert.deepEqual(await twin.factors(ADA.userId), [passkey, { ...totp, counter: 7 }])
   })
-
-  managed('attempts are counted for each user, and anew for a new generation', async (store, twin) => {
-    const bob = newUser()
-    await store.createUser(ADA)
-    await store.createUser(bob)
-    for (let count = 0; count < 11; count++) await store.attemptFactor(ADA.userId, 0)
-
-    assertHas(await twin.attemptFactor(bob.userId, 0), { isRefused: false })
-    await store.changeFactors(ADA.userId, to([factor()]))
-    assertHas(await twin.attemptFactor(ADA.userId, 0), { isRefused: true }, 'a success does not reset the count')
-    await store.changeUser(ADA.userId, { endSessions: true })
-
-    assert.equal(await twin.attemptFactor(ADA.userId, 0), null)
-    for (let count = 0; count < 10; count++) {
-      assertHas(await twin.attemptFactor(ADA.userId, 1), { isRefused: false })
-    }
-    assertHas(await store.attemptFactor(ADA.userId, 1), { isRefused: true, isFirst: true })
-  })
-
-  rule('an attempt counts for fifteen minutes, and a user is told once in that time', async open => {
-    const { store, stores: { store: engine } } = await open()
-    await store.createUser(ADA)
-    const start = Date.now()
-    const attempt = (minutes: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, start + minutes * MINUTE_MS))
-    for (let minute = 0; minute < 10; minute++) assertHas(await attempt(minute), { isRefused: false })
-
-    assertHas(await attempt(10), { isRefused: true, retryAfter: 300, isFirst: true })
-    assertHas(await attempt(14.999), { isRefused: true, retryAfter: 1, isFirst: false })
-    assertHas(await attempt(15), { isRefused: false }, 'the first one is over')
-    assertHas(await attempt(15), { isRefused: true, retryAfter: 60, isFirst: false })
-    assertHas(await attempt(16), { isRefused: false })
-    for (let minute = 17; minute < 25; minute++) assertHas(await attempt(minute), { isRefused: false })
-    assertHas(await attempt(25), { isRefused: true, isFirst: true }, 'told fifteen minutes ago')
-  })
-
-  rule('a clock that was set back refuses no attempts for longer', async open => {
-    const { store, stores: { store: engine } } = await open()
-    await store.createUser(ADA)
-    const at = (now: number): Promise<FactorAttempt | null> =>
-      engine.change({ userId: ADA.userId }, {}, attemptFactor(0, () => null, now))
-    const [now, later] = [Date.now(), Date.now() + 24 * 60 * MINUTE_MS]
-    for (let count = 0; count < 10; count++) await at(later)
-
-    assertHas(await at(later - MINUTE_MS), { isRefused: true, isFirst: true })
-    assertHas(await at(later - WINDOW_MS), { isRefused: false })
-    assertHas(await at(now), { isRefused: false })
-  })
 }
 
 /** What a change throws. */
@@ -443,8 +318,4 @@ function factor (more: Partial<Factor> = {}): Factor {
   return {
     id, kind: 'totp', name: null, secret: null, data: {}, counter: 0, createdAt: Date.now(), usedAt: null, ...more
   }
-}
-
-function tokenOf ({ userId, email }: Pick<Account, 'userId' | 'email'>) {
-  return { userId, email: String(email) }
 }

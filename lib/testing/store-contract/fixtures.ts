@@ -20,7 +20,6 @@ export const ADA = {
 
 export const UNKNOWN_USER = { name: 'AuthError', code: 'unknown_user', statusCode: 404 }
 export const LAST_LINK = { name: 'AuthError', code: 'last_link', statusCode: 409 }
-export const INVALID_EMAIL = { name: 'AuthError', code: 'invalid_email', statusCode: 400 }
 export const INVALID_REQUEST = { name: 'AuthError', code: 'invalid_request', statusCode: 400 }
 
 export const BEFORE_NUL = 'before'
@@ -48,28 +47,6 @@ export const WAYS_TO_NOTE = [
       return store.addLink(ADA.userId, { provider: 'other', subject: 'ada-of-other', ...news })
     }
   }
-]
-
-/**
- * The claims of a link and those that the provider reports now. They are compared as they are: an
- * absent e-mail differs from any other.
- */
-export const CHANGES_OF_EMAIL = [
-  ['from one to another', { email: 'ada@example.com' }, { email: 'new@example.com' }],
-  ['from none to one', {}, { email: 'new@example.com' }],
-  ['from one to none', { email: 'new@example.com' }, {}],
-  ['from one spelling to another', { email: 'new@example.com' }, { email: 'New@example.com' }]
-] as const
-
-/** Reports that do not vouch for ada@example.com. Another user has taken@example.com. */
-export const NO_LONGER_VOUCHED: ReadonlyArray<readonly [string, Pick<LinkedIdentity, 'claims' | 'verifiedEmail'>]> = [
-  ['it as unverified', { claims: { sub: 'x', email: 'ada@example.com', email_verified: false }, verifiedEmail: null }],
-  [
-    'it in the claims alone',
-    { claims: { sub: 'x', email: 'ada@example.com', email_verified: true }, verifiedEmail: null }
-  ],
-  ['no e-mail', { claims: { sub: 'x' }, verifiedEmail: null }],
-  ['the e-mail of another user', verified('taken@example.com')]
 ]
 
 export const JSON_OF_EVERY_KIND: Record<string, JsonValue> = {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import type { Accounts } from '../../accounts/accounts.js'
 import { assertHas } from './assertions.js'
 import { ADA, HASH, LAST_LINK, identity, link, localUser, newUser, reasonsOf, valuesOf, verified } from './fixtures.js'
 import type { Rule } from './rule.js'
 
-/** Links: added, in order, removed, never the last one. */
+/** Links: added, in order, changed and removed. */
 export function linksContract (rule: Rule): void {
   rule('a second link leads to the same user', async open => {
     const { store, twin } = await open()
@@ -21,17 +21,6 @@ export function linksContract (rule: Rule): void {
     ])
   })
 
-  rule('an unknown user gets no link', async open => {
-    const { store } = await open()
-    const unknown = randomUUID()
-
-    assert.equal(await store.addLink(unknown, identity('dev', 'ada-1')), null)
-
-    assert.equal(await store.findUser({ provider: 'dev', subject: 'ada-1' }), null)
-    assert.deepEqual(await store.links(unknown), [])
-    assert.ok(await store.createUser(ADA), 'the link is still free')
-  })
-
   rule('a link that a user has, this one or another, is not added, and nothing is noted', async open => {
     const { store, twin } = await open()
     const bob = newUser({ link: link('other', 'bob-1') })
@@ -45,23 +34,6 @@ export function linksContract (rule: Rule): void {
     assertHas(await twin.findUser({ userId: ADA.userId }), { name: 'Ada', email: 'ada@example.com' })
     assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
     assert.deepEqual(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
-  })
-
-  rule('a second subject at one provider is not added, and nothing is noted', async open => {
-    const { store, twin } = await open()
-    await store.createUser(ADA)
-
-    assert.equal(
-      await store.addLink(
-        ADA.userId,
-        identity('dev', 'ada-2', { claims: { sub: 'x', name: 'Mallory' }, verifiedEmail: 'mallory@example.com' })
-      ),
-      null
-    )
-
-    assertHas(await twin.findUser({ userId: ADA.userId }), { name: 'Ada', email: 'ada@example.com' })
-    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
-    assert.equal(await twin.findUser({ provider: 'dev', subject: 'ada-2' }), null)
   })
 
   rule('of many users who add one link at once, one gets it', async open => {
@@ -157,81 +129,6 @@ export function linksContract (rule: Rule): void {
     assertHas(await twin.findCredential('carol@example.com'), { user: { userId: carol.userId }, passwordHash: HASH })
   })
 
-  rule('removing another link keeps the password', async open => {
-    const { store, twin } = await open()
-    const bob = localUser('bob@example.com')
-    await store.createUser(bob)
-    await store.addLink(bob.userId, identity('dev', 'bob-1'))
-
-    await store.removeLink(bob.userId, 'dev')
-
-    assertHas(await twin.findCredential('bob@example.com'), { user: { userId: bob.userId }, passwordHash: HASH })
-  })
-
-  rule('a user keeps their e-mail, name and claims when a link is removed', async open => {
-    const { store, twin } = await open()
-    await store.createUser({ ...ADA, email: null, emailVerified: false })
-    await store.addLink(
-      ADA.userId,
-      identity('other', 'ada-of-other', verified('ada@other.example', { name: 'Ada Lovelace' }))
-    )
-    const before = await twin.findUser({ userId: ADA.userId })
-
-    await store.removeLink(ADA.userId, 'other')
-
-    assertHas(before, {
-      userId: ADA.userId,
-      email: 'ada@other.example',
-      emailVerified: true,
-      name: 'Ada Lovelace',
-      claims: { role: 'admin' }
-    })
-    const { generation, ...after } = { ...before, emailVerified: false }
-    assertHas(await twin.findUser({ userId: ADA.userId }), after)
-    assertHas(await twin.findUser({ email: 'ada@other.example' }), after)
-  })
-
-  rule('removing a link that the user does not have changes nothing', async open => {
-    const { store, twin } = await open()
-    const bob = localUser('bob@example.com')
-    await store.createUser(ADA)
-    await store.createUser(bob)
-    await store.addLink(bob.userId, identity('other', '1'))
-    await store.addLink(bob.userId, identity('third', '1'))
-    const links = await store.links(bob.userId)
-
-    for (const provider of ['dev', 'LOCAL', 'oth', 'other ', '%', '']) {
-      assert.deepEqual(await store.removeLink(bob.userId, provider), links, `"${provider}"`)
-    }
-    assert.deepEqual(
-      await store.removeLink(ADA.userId, 'local'),
-      [{ ...ADA.link, userId: ADA.userId }],
-      'even of a user with a single link'
-    )
-
-    assert.deepEqual(await twin.links(bob.userId), links)
-    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
-    assertHas(await twin.findCredential('bob@example.com'), { passwordHash: HASH })
-  })
-
-  rule('the last link is never removed', async open => {
-    const { store, twin } = await open()
-    const bob = localUser('bob@example.com')
-    await store.createUser(ADA)
-    await store.createUser(bob)
-
-    await assert.rejects(store.removeLink(ADA.userId, 'dev'), LAST_LINK)
-    await assert.rejects(store.removeLink(bob.userId, 'local'), LAST_LINK)
-
-    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
-    assertHas(await twin.findUser(ADA.link), { userId: ADA.userId })
-    assertHas(await twin.findCredential('bob@example.com'), {
-      user: { userId: bob.userId },
-      link: bob.link,
-      passwordHash: HASH
-    })
-  })
-
   rule('of several links that are removed at once, one stays', async open => {
     const { store, twin } = await open()
     const rounds = Array.from({ length: 20 }, (_, round) => `bob-${round}@example.com`)
@@ -285,5 +182,105 @@ export function linksContract (rule: Rule): void {
       [['dev', 'bob-1'], ['other', 'bob-1']]
     )
     assertHas(await twin.findUser({ provider: 'other', subject: 'bob-1' }), { userId: bob.userId })
+  })
+}
+
+/** What sign-ins change. */
+export function signInsContract (rule: Rule): void {
+  rule('a sign-in replaces the identity claims of its link, and of no other', async open => {
+    const { store, twin } = await open()
+    const bob = newUser({ link: link('dev', 'bob-1') })
+    await store.createUser(ADA)
+    await store.createUser(bob)
+    await store.addLink(ADA.userId, identity('other', 'ada-1'))
+    const claimsOfLinks = async () => (await twin.links(ADA.userId)).map(({ claims }) => claims)
+
+    await store.refreshIdentity(
+      identity('dev', 'ada-1', { claims: { sub: 'ada-1', picture: 'https://id.example/ada.png' } })
+    )
+    assert.deepEqual(await claimsOfLinks(), [{ sub: 'ada-1', picture: 'https://id.example/ada.png' }, { sub: 'ada-1' }])
+
+    await store.refreshIdentity(identity('other', 'ada-1', { claims: { sub: 'ada-1', locale: 'en' } }))
+    assert.deepEqual(await claimsOfLinks(), [
+      { sub: 'ada-1', picture: 'https://id.example/ada.png' },
+      { sub: 'ada-1', locale: 'en' }
+    ])
+    assert.deepEqual(await twin.links(bob.userId), [{ ...bob.link, userId: bob.userId }])
+  })
+
+  rule('simultaneous first sign-ins of one identity make one user', async open => {
+    const { store, twin } = await open()
+    const ofBob = identity('dev', 'bob-1', { claims: { sub: 'bob-1' }, verifiedEmail: 'bob@example.com' })
+    const enter = async (accounts: Accounts) => accounts.enterIdentity(ofBob, 'bob@example.com', newUser({
+      link: link('dev', 'bob-1'), email: 'bob@example.com', emailVerified: true
+    }))
+
+    const entered = await Promise.all([store, twin, store, twin].map(enter))
+
+    assert.equal(entered.filter(({ as }) => as === 'new').length, 1)
+    assert.equal(new Set(entered.map(({ user }) => user.userId)).size, 1)
+  })
+
+  rule('when several links stop vouching at once, the last one ends the verification', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+    const providers = ['dev', 'a', 'b', 'c']
+    for (const provider of providers) {
+      await store.addLink(ADA.userId, identity(provider, 'ada-1', verified('ada@example.com')))
+    }
+
+    await Promise.all(
+      providers.map((provider, index) => (index % 2 === 0 ? store : twin).refreshIdentity(identity(provider, 'ada-1')))
+    )
+
+    assertHas(await store.findUser({ userId: ADA.userId }), { email: 'ada@example.com', emailVerified: false })
+  })
+
+  rule('an e-mail that changes at a provider moves the link at local, with the password', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+    await store.setPassword(ADA.userId, { passwordHash: HASH })
+
+    const noted = await store.refreshIdentity(identity('dev', 'ada-1', verified('new@example.com')))
+
+    assertHas(noted, { email: 'new@example.com', emailVerified: true })
+    assert.equal(await twin.findCredential('ada@example.com'), null)
+    assertHas(await twin.findCredential('new@example.com'), {
+      user: noted,
+      link: { claims: { sub: ADA.userId, email: 'new@example.com', name: 'Ada' } },
+      passwordHash: HASH
+    })
+    assert.ok(await twin.createUser(localUser('ada@example.com')), 'the address before is free')
+  })
+
+  rule('of changes of an e-mail that are noted at once, the last one counts', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+
+    for (let round = 0; round < 20; round++) {
+      const changes = Array.from({ length: 10 }, (_, index) =>
+        identity('dev', 'ada-1', verified(`ada-${index % 2}@example.com`))
+      )
+
+      await Promise.all(changes.map((change, index) => (index % 3 === 0 ? store : twin).refreshIdentity(change)))
+
+      const [link] = await store.links(ADA.userId)
+      assert.equal((await store.findUser({ userId: ADA.userId }))?.email, link?.claims.email)
+    }
+  })
+
+  rule('of two users whose providers report one verified e-mail at once, one gets it', async open => {
+    const { store, twin } = await open()
+    await store.createUser(ADA)
+    await store.createUser(newUser({ email: 'bob@example.com', link: link('dev', 'bob-1') }))
+
+    const noted = await Promise.all([
+      store.refreshIdentity(identity('dev', 'ada-1', verified('shared@example.com'))),
+      twin.refreshIdentity(identity('dev', 'bob-1', verified('shared@example.com')))
+    ])
+
+    const owners = noted.filter(user => user?.email === 'shared@example.com')
+    assert.equal(owners.length, 1)
+    assert.deepEqual(await store.findUser({ email: 'shared@example.com' }), owners[0])
   })
 }

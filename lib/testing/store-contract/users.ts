@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { assertHas } from './assertions.js'
-import { ADA, HASH, INVALID_EMAIL, INVALID_REQUEST, identity, link, localUser, newUser, verified } from './fixtures.js'
+import { ADA, HASH, identity, link, localUser, newUser } from './fixtures.js'
 import type { Rule } from './rule.js'
 
 /** What is kept about a user, and how the user is found. */
@@ -57,53 +57,6 @@ export function usersContract (rule: Rule): void {
       link: { ...link, userId: bob.userId },
       passwordHash
     })
-  })
-
-  rule('only a local account has a credential', async open => {
-    const { store } = await open()
-    await store.createUser(newUser({ link: link('dev', 'not-local@example.com'), passwordHash: HASH }))
-
-    assert.equal(await store.findCredential('not-local@example.com'), null)
-  })
-
-  rule('a local account without a password is refused, and nothing of it is written', async open => {
-    const { store, twin } = await open()
-    const bob = newUser({ email: 'bob@example.com', link: link('local', 'bob@example.com') })
-    await store.createUser(ADA)
-
-    await assert.rejects(store.createUser(bob), INVALID_REQUEST)
-    await assert.rejects(store.addLink(ADA.userId, identity('local', 'ada@example.com')), INVALID_REQUEST)
-
-    assert.equal(await twin.findUser({ userId: bob.userId }), null)
-    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
-  })
-
-  rule('a local account at another address than the e-mail of the user is refused', async open => {
-    const { store, twin } = await open()
-    for (const email of [null, 'ada@example.com']) {
-      const bob = { ...localUser('bob@example.com'), email }
-
-      await assert.rejects(store.createUser(bob), INVALID_REQUEST)
-
-      assert.equal(await twin.findUser({ userId: bob.userId }), null)
-    }
-  })
-
-  rule('an e-mail that is not canonical is refused, and nothing of the user or the link is written', async open => {
-    const { store, twin } = await open()
-    await store.createUser(ADA)
-
-    for (const email of ['Bob@example.com', ' bob@example.com', 'bob@exämple.com', 'bob', '']) {
-      const local = localUser(email)
-      const user = newUser({ email })
-      await assert.rejects(store.createUser(local), INVALID_EMAIL, `"${email}"`)
-      await assert.rejects(store.createUser({ ...local, email: 'bob@example.com' }), INVALID_EMAIL, 'in the link alone')
-      await assert.rejects(store.createUser(user), INVALID_EMAIL)
-      await assert.rejects(store.addLink(ADA.userId, identity('other', '1', verified(email))), INVALID_EMAIL)
-
-      for (const { userId } of [local, user]) assert.equal(await twin.findUser({ userId }), null)
-    }
-    assert.deepEqual(await twin.links(ADA.userId), [{ ...ADA.link, userId: ADA.userId }])
   })
 
   rule('the credential is that of the local link, whatever the other links say', async open => {

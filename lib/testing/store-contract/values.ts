@@ -98,12 +98,28 @@ export function valuesContract (rule: Rule): void {
     assert.deepEqual((await twin.links(ADA.userId)).map(({ claims }) => claims), [identityClaims, identityClaims])
   })
 
+  rule('claims can have odd names', async open => {
+    const { store } = await open()
+    await store.createUser({ ...ADA, claims: {} })
+    const names = [
+      '', ' ', 'a.b', '$.role', "it's", '"quoted"', '{a,b}', '[0]', '0', 'a\\b', 'naïve', 'nai\u0308ve', '😀',
+      'https://app.example/role', 'toString'
+    ]
+    const claims = Object.fromEntries(names.map((name, index) => [name, index]))
+
+    assert.deepEqual(await store.grant(ADA.userId, claims), claims)
+    assert.deepEqual((await store.findUser({ userId: ADA.userId }))?.claims, claims)
+    for (const name of names) assert.ok(!Object.hasOwn(await store.withdraw(ADA.userId, [name]), name), name)
+    assert.deepEqual((await store.findUser({ userId: ADA.userId }))?.claims, {})
+  })
+
   rule('any text is kept as it is', async open => {
     for (const text of ODD_TEXTS) {
       const { store, twin } = await open()
       const user = newUser({ name: text, claims: { text }, link: link('dev', text, { text }) })
 
       await store.createUser(user)
+      assertHas(await twin.findUser({ userId: user.userId }), { name: text })
       const noted = await store.refreshIdentity({
         ...user.link,
         claims: { ...user.link.claims, name: text },

@@ -17,8 +17,6 @@ const UNSTORABLE = { name: 'AuthError', code: 'invalid_request', statusCode: 400
 
 /** The contract of user stores, and what else holds on Postgres, for a store that is opened on an engine. */
 export function testEngine (name: string, emptyPlace: (t: Test) => Promise<Place>): void {
-  t.setTimeout(300_000)
-
   t.test(`SqlAuthStore on ${name}`, async t => {
     const { target, run } = await emptyPlace(t)
     const [one, two] = [target(t), target(t)]

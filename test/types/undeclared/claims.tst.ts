@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import type { AuthorizationClaims, Claims, IdentityClaims, Principal } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
-import type { RequiredClaims } from '../../../lib/core/guards.js'
+import type { RequiredClaims } from '../../../lib/features/app-auth/guards.js'
 import type { JsonValue } from '../../../lib/claims.js'
 
 // A program of its own: nothing here declares the application's claims.
