@@ -41,6 +41,7 @@ t.test('the options that the documentation has in tables are those of the types,
     ['TokenVerifierOptions', DOCS.section('A service that only verifies tokens').table()],
     ['ProviderOptions', common],
     ['OidcProviderOptions', [...common, ...DOCS.section('Any OpenID Connect provider').table()]],
+    ['OAuthServerOptions', DOCS.section('Options of OAuthServer').table()],
     ['SecondFactorOptions', DOCS.section('Options of SecondFactor').table()],
     ['OAuth2ProviderOptions', [...common, ...DOCS.section('Add a provider that speaks OAuth 2.0').table()]]
   ]
@@ -123,7 +124,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys },
+    parts: { secondFactor, passkeys, oauthServer },
     changePasswordPage,
     layout,
     providers,
@@ -155,6 +156,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       reauthenticatePage: reauthenticatePage ?? nothing,
       secondFactor: secondFactor ?? nothing,
       passkeys: passkeys ?? nothing,
+      oauthServer: oauthServer ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,
       pages: layout ?? nothing,

@@ -32,6 +32,10 @@ t.test('the guide to server-side rendering has each file of its example, letter 
   }
 })
 
+t.test('the guide to the Model Context Protocol has the server of its example, letter for letter', async t => {
+  t.ok(DOCS.page('docs/mcp.md').blocks('ts').includes(await readFile(join(ROOT, 'examples/mcp/server.ts'), 'utf8')))
+})
+
 t.test('each block of the guide to frameworks is part of an example that has its own test, letter for letter', async t => {
   const sources = await sourcesOfProjects()
   for (const block of DOCS.page('docs/frameworks.md').blocks('ts')) t.ok(sources.some(source => source.includes(block)), block)

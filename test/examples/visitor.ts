@@ -92,7 +92,10 @@ export class Visitor {
     })
   }
 
-  async #visit (target: URL, { referer, body, allowed, site }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string>, site?: string }): Promise<Page> {
+  async #visit (
+    target: URL,
+    { referer, body, allowed, site }: { referer?: URL, body?: URLSearchParams, allowed?: Set<string> | undefined, site?: string }
+  ): Promise<Page> {
     let url = target
     let method = body === undefined ? 'GET' : 'POST'
     let policy = this.#page?.headers.get('referrer-policy')
@@ -141,9 +144,11 @@ export class Visitor {
   }
 
   /** Chrome applies form-action to the redirects that answer a form, too. */
-  #formTargets (): Set<string> {
+  #formTargets (): Set<string> | undefined {
     const policy = this.page.headers.get('content-security-policy') ?? ''
-    const [, ...sources] = policy.split('; ').find(directive => directive.startsWith('form-action '))?.split(' ') ?? []
+    const directive = policy.split('; ').find(directive => directive.startsWith('form-action '))
+    if (directive === undefined) return undefined
+    const [, ...sources] = directive.split(' ')
     return new Set(sources.map(source => source === "'self'" ? this.page.url.origin : source))
   }
 }

@@ -24,7 +24,9 @@ export interface ConnectedClient {
   name: string | null
   /** The URL of the resource. */
   resource: string
+  /** What the user has allowed. */
   scopes: readonly string[]
+  /** When the user allowed it. */
   createdAt: Date
   /** The last use, to an hour. */
   lastUsedAt: Date

@@ -101,9 +101,10 @@ function requireBearerFor (
   }
   const server = verifier === null ? auth.parts.oauthServer : null
   const resource = server?.resources.get(use.audience ?? '')
-  const { metadata = server && resource && { authorization_servers: [server.issuer] } } = required
+  const own = server && resource ? { authorization_servers: [server.issuer] } : undefined
+  const { metadata = own } = required
   const all = resource === undefined ? scopes : [...resource.scopes.keys()]
-  const challenge = metadata == null ? {} : { resource_metadata: publish(use.audience, all, metadata) }
+  const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, all, metadata) }
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
       return (await import('../oauth-server/token.js')).verifyAccess(server, token, resource.url, request.log)
@@ -113,15 +114,19 @@ function requireBearerFor (
     // A verifier may have been made for another audience.
     assertUsable(claims, use)
     return claims
-  }, scopes, challenge)
+  }, scopes, challenge, all)
 }
 
-/** @param challenge further parameters of `WWW-Authenticate` */
+/**
+ * @param challenge further parameters of `WWW-Authenticate`
+ * @param asked the scopes that a client is told to ask for: those of the whole resource where they
+ *   are known, since many clients ask once, for exactly these, and replace what they had before
+ */
 function bearerGuard (
   verify: (token: string, request: FastifyRequest) => Promise<TokenClaims>, scopes: readonly string[] = [],
-  challenge = {}
+  challenge = {}, asked = scopes
 ): Guard {
-  const parameters = Object.entries({ ...(scopes.length > 0 && { scope: scopes.join(' ') }), ...challenge })
+  const parameters = Object.entries({ ...(asked.length > 0 && { scope: asked.join(' ') }), ...challenge })
     .map(([name, value]) => `, ${name}="${value}"`).join('')
   return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
     try {
