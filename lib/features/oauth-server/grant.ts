@@ -101,8 +101,11 @@ function issued (grant: Grant, { lifetimes, now, scope }: Issuing, of?: string):
   const narrowed = grant.content.scopes.filter(name => scope?.split(' ').includes(name))
   const scopes = narrowed.length > 0 ? narrowed : grant.content.scopes
   const until = (lifetime: number): number => Math.min(now + lifetime, grant.endsAt)
+  const used = grant.content.tokens.filter(({ hash }) => hash === of)
+  // In the order of their last use, so that the one unused longest is the first.
   const tokens: GrantToken[] = [
-    ...grant.content.tokens.map(token => token.hash === of ? { ...token, usedAt: token.usedAt ?? now } : token),
+    ...grant.content.tokens.filter(token => !used.includes(token)),
+    ...used.map(token => ({ ...token, usedAt: token.usedAt ?? now })),
     { kind: 'refresh', hash: hashOf(refresh), expiresAt: until(lifetimes.refresh), ...(of !== undefined && { of }) },
     {
       kind: 'access',
@@ -174,9 +177,8 @@ function kept (all: readonly GrantToken[], now: number): GrantToken[] {
     tokens = tokens.map(token => token === oldest ? { ...token, expiresAt: now } : token)
   }
   const living = good()
-  // A successor is known as long as the one before it is good.
-  const dead = tokens.filter(token => token.kind === 'refresh' && !living.includes(token) &&
-    (token.usedAt === undefined || living.some(({ hash }) => hash === token.of))).slice(-MAX_DEAD)
+  const dead = tokens.filter(token => token.kind === 'refresh' && !living.includes(token) && token.usedAt === undefined)
+    .slice(-MAX_DEAD)
   const access = tokens.filter(({ kind, expiresAt }) => kind === 'access' && expiresAt > now).slice(-MAX_ACCESS)
   return tokens.filter(token => living.includes(token) || dead.includes(token) || access.includes(token))
 }
