@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import { type AuthPluginOptions, SqlAuthStore } from '../../lib/index.js'
 import { OAuthServer, type OAuthServerOptions } from '../../lib/oauth-server.js'
@@ -22,12 +22,12 @@ const RESOURCES = { [RESOURCE]: { scopes: { 'notes:read': 'Read your notes', 'no
 
 /** An application with an authorization server, and `/mcp`, which takes its tokens. */
 export async function startServer (
-  t: Test, server: Partial<OAuthServerOptions> = {}, options: AuthPluginOptions = {}
+  t: Test, server: Partial<OAuthServerOptions> = {}, options: AuthPluginOptions = {}, fastify: FastifyServerOptions = {}
 ): Promise<FastifyInstance> {
   const oauthServer = new OAuthServer({ resources: RESOURCES, clients: CLIENTS, ...server })
   const { store = new SqlAuthStore(':memory:') } = options
   const pages = new Pages({ name: 'Shop' })
-  return startApp(t, { baseUrl: ISSUER, local: localProvider(), pages, oauthServer, ...options, store }, {}, app => {
+  return startApp(t, { baseUrl: ISSUER, local: localProvider(), pages, oauthServer, ...options, store }, fastify, app => {
     const guard = app.auth.requireBearerFor({ audience: RESOURCE, scopes: ['notes:read'] })
     app.post('/mcp', { preHandler: guard }, async request => request.token)
   })

@@ -9,6 +9,7 @@ import { form } from '../../core/form.js'
 import { type Content, field, html, htmlForm, sentence, timeIn } from '../../core/pages/elements.js'
 import type { View } from '../../core/pages/layout.js'
 import { page, redirected } from '../../core/pages/page.js'
+import { wantsJson } from '../../core/site.js'
 import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
 import { PENDING_MS } from '../../session/store.js'
@@ -86,10 +87,10 @@ export function deviceAuthorization (auth: AuthContext, server: Server): Endpoin
 /** What a device asks again and again (RFC 8628 section 3.4). */
 export const redeemDevice: Exchange = async ({ records }, server, _request, fields) => {
   const { device_code: code = '', client_id: clientId } = fields
-  const asked = await records.find(keyOf(ASKED, code.slice(0, LENGTH))) as AskedByDevice | null
-  if (asked === null || asked.device !== digestOf(code) || asked.clientId !== clientId) {
-    throw new OAuthError('expired_token', 'The code has expired; ask for another one.')
-  }
+  const expired = new OAuthError('expired_token', 'The code has expired; ask for another one.')
+  const { hash, kind, owner } = keyOf(ASKED, code.slice(0, LENGTH))
+  const asked = await records.find({ hash, kind, owner }) as AskedByDevice | null
+  if (asked === null || asked.device !== digestOf(code) || asked.clientId !== clientId) throw expired
   const now = Date.now()
   const poll = keyOf(POLLED, code)
   const last = await records.find(poll)
@@ -97,6 +98,8 @@ export const redeemDevice: Exchange = async ({ records }, server, _request, fiel
   if (last !== null && Number(last.at) > now - INTERVAL_S * 1000) throw new OAuthError('slow_down', 'Ask less often.')
   const answer = await records.find(keyOf(ANSWERED, String(asked.device)))
   if (answer === null) throw new OAuthError('authorization_pending', 'The user has not decided yet.')
+  // The first answer is the last one: what other users decide later gives nothing.
+  if (await records.take(hash, kind, [owner]) === null) throw expired
   if (answer.grantId === null) throw new OAuthError('access_denied', 'The user has refused.')
   return giveTokens(server, String(answer.grantId), fields)
 }
@@ -158,6 +161,7 @@ const decide = form({
     present, asked: { resource, prompt: new Set() }, since: asked.startedAt
   })
   if (step !== null) {
+    if (wantsJson(request)) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
     const target = await goOn(auth, request, step, new URL(urlOf(auth, 'device')).pathname)
     return { status: 200, show: () => reply.redirect(target, 303) }
   }
@@ -181,7 +185,7 @@ function question (
 ) {
   const layout = needed(auth.layout, 'pages')
   const texts = layout.textsFor(request)
-  const { oauth, language } = { ...texts, language: texts.language }
+  const { oauth, language } = texts
   const server = serverOf(auth)
   const client = server.clients.get(asked.clientId) ?? { id: asked.clientId, name: null }
   const resource = server.resources.get(asked.resource)
