@@ -85,11 +85,12 @@ export function deviceAuthorization (auth: AuthContext, server: Server): Endpoin
 }
 
 /** What a device asks again and again (RFC 8628 section 3.4). */
-export const redeemDevice: Exchange = async ({ records }, server, _request, fields) => {
+export const redeemDevice: Exchange = async (auth, server, _request, fields) => {
+  const { records } = auth
   const { device_code: code = '', client_id: clientId } = fields
   const expired = new OAuthError('expired_token', 'The code has expired; ask for another one.')
-  const { hash, kind, owner } = keyOf(ASKED, code.slice(0, LENGTH))
-  const asked = await records.find({ hash, kind, owner }) as AskedByDevice | null
+  const userCode = code.slice(0, LENGTH)
+  const asked = await askedBy(auth, userCode)
   if (asked === null || asked.device !== digestOf(code) || asked.clientId !== clientId) throw expired
   const now = Date.now()
   const poll = keyOf(POLLED, code)
@@ -99,13 +100,15 @@ export const redeemDevice: Exchange = async ({ records }, server, _request, fiel
   const answer = await records.find(keyOf(ANSWERED, String(asked.device)))
   if (answer === null) throw new OAuthError('authorization_pending', 'The user has not decided yet.')
   // The first answer is the last one: what other users decide later gives nothing.
+  const { hash, kind, owner } = keyOf(ASKED, userCode)
   if (await records.take(hash, kind, [owner]) === null) throw expired
   if (answer.grantId === null) throw new OAuthError('access_denied', 'The user has refused.')
   return giveTokens(server, String(answer.grantId), fields)
 }
 
 async function askedBy ({ records }: AuthContext, code: string | null): Promise<AskedByDevice | null> {
-  return code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
+  const asked = code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
+  return asked !== null && asked.startedAt > Date.now() - PENDING_MS ? asked : null
 }
 
 /** The page on which the code is typed, and then what the device asks for: never by a link alone. */
