@@ -167,13 +167,18 @@ function isGood (token: GrantToken, tokens: readonly GrantToken[], now: number):
     successors.every(({ usedAt }) => usedAt === undefined)
 }
 
-/** Leaves out what is over. Of the refresh tokens that are good, the one unused longest goes. */
+/**
+ * Leaves out what is over. Of more refresh tokens than may be good, those that were used go first,
+ * but for the last one, whose answer may be lost: their clients have others. Then the one unused
+ * longest goes.
+ */
 function kept (all: readonly GrantToken[], now: number): GrantToken[] {
   let tokens = [...all]
   const good = (): GrantToken[] => tokens.filter(token => isGood(token, tokens, now))
   for (let living = good(); living.length > MAX_REFRESH; living = good()) {
-    const [oldest] = living
-    // It is known as one that nobody has copied.
+    const [first, ...others] = living.filter(({ usedAt }) => usedAt !== undefined)
+    const oldest = others.length > 0 ? first : living.find(({ usedAt }) => usedAt === undefined)
+    // One that nobody used is known as that.
     tokens = tokens.map(token => token === oldest ? { ...token, expiresAt: now } : token)
   }
   const living = good()
