@@ -150,10 +150,8 @@ export function refreshed (
 ): Issued | 'expired' | 'replayed' | 'other-resource' {
   const { now } = how
   const { content: { tokens } } = grant
-  const token = tokens.find(token => token.kind === 'refresh' && isEqual(token.hash, hash))
-  if (grant.endsAt <= now || (token !== undefined && token.usedAt === undefined && token.expiresAt <= now)) {
-    return 'expired'
-  }
+  const token = tokens.find(token => isEqual(token.hash, hash))
+  if (grant.endsAt <= now || (token !== undefined && token.expiresAt <= now)) return 'expired'
   if (token === undefined || !isGood(token, tokens, now)) return 'replayed'
   return isFor(grant, how) ? issued(grant, how, token.hash) : 'other-resource'
 }
@@ -178,12 +176,11 @@ function kept (all: readonly GrantToken[], now: number): GrantToken[] {
   for (let living = good(); living.length > MAX_REFRESH; living = good()) {
     const [first, ...others] = living.filter(({ usedAt }) => usedAt !== undefined)
     const oldest = others.length > 0 ? first : living.find(({ usedAt }) => usedAt === undefined)
-    // One that nobody used is known as that.
+    // It is known for a while as one that nobody has copied.
     tokens = tokens.map(token => token === oldest ? { ...token, expiresAt: now } : token)
   }
   const living = good()
-  const dead = tokens.filter(token => token.kind === 'refresh' && !living.includes(token) && token.usedAt === undefined)
-    .slice(-MAX_DEAD)
+  const dead = tokens.filter(({ kind, expiresAt }) => kind === 'refresh' && expiresAt <= now).slice(-MAX_DEAD)
   const access = tokens.filter(({ kind, expiresAt }) => kind === 'access' && expiresAt > now).slice(-MAX_ACCESS)
   return tokens.filter(token => living.includes(token) || dead.includes(token) || access.includes(token))
 }
