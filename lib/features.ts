@@ -59,6 +59,7 @@ const FEATURES: readonly Feature[] = [
       : [(await import('./features/oauth-server/account.js')).grantsSection],
     mountDocuments: async (scope, auth) =>
       (await import('./features/oauth-server/metadata.js')).mountServer(scope, auth),
+    preload: async ({ parts }) => parts.oauthServer?.grants.sweep(Date.now()),
     api: grantMembers
   },
   {
