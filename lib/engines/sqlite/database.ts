@@ -6,7 +6,7 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
-import type { SqlDatabase, Values } from '../../session/sql-database.js'
+import { FEATURE_PARTS, type SqlDatabase, type Values } from '../../session/sql-database.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
@@ -198,7 +198,9 @@ function makeMissingTables (db: BetterSQLite3Database, made: ReadonlySet<TablePa
     tableExists(db, 'svc_auth_migrations') && SQLITE_MIGRATIONS[part].some(migration => isApplied(db, migration))
   return PARTS.filter(part => {
     const wasMade = made.has(part) || isNoted(part)
-    return createSqliteTables(db, part, true) && wasMade
+    // The tables of a feature that is not used stay away.
+    const isDue = wasMade || !FEATURE_PARTS.some(feature => feature === part)
+    return isDue && createSqliteTables(db, part, true) && wasMade
   }).length > 0
 }
 
