@@ -59,6 +59,8 @@ const FEATURES: readonly Feature[] = [
       : [(await import('./features/oauth-server/account.js')).grantsSection],
     mountDocuments: async (scope, auth) =>
       (await import('./features/oauth-server/metadata.js')).mountServer(scope, auth),
+    // The log says at the start that its tables are missing.
+    preload: async ({ parts }) => parts.oauthServer?.grants.find(''),
     api: grantMembers
   },
   {

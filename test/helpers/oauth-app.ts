@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions, LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 import { type AuthPluginOptions, SqlAuthStore } from '../../lib/index.js'
 import { OAuthServer, type OAuthServerOptions } from '../../lib/oauth-server.js'
@@ -20,17 +20,24 @@ const CLIENTS = [
 
 const RESOURCES = { [RESOURCE]: { scopes: { 'notes:read': 'Read your notes', 'notes:write': 'Change your notes' } } }
 
-/** An application with an authorization server, and `/mcp`, which takes its tokens. */
-export async function startServer (
-  t: Test, server: Partial<OAuthServerOptions> = {}, options: AuthPluginOptions = {}
-): Promise<FastifyInstance> {
+/** The options of an application with an authorization server. */
+export function serverOptions (server: Partial<OAuthServerOptions> = {}, options: AuthPluginOptions = {}): AuthPluginOptions {
   const oauthServer = new OAuthServer({ resources: RESOURCES, clients: CLIENTS, ...server })
   const { store = new SqlAuthStore(':memory:') } = options
-  const pages = new Pages({ name: 'Shop' })
-  return startApp(t, { baseUrl: ISSUER, local: localProvider(), pages, oauthServer, ...options, store }, {}, app => {
-    const guard = app.auth.requireBearerFor({ audience: RESOURCE, scopes: ['notes:read'] })
-    app.post('/mcp', { preHandler: guard }, async request => request.token)
-  })
+  return { baseUrl: ISSUER, local: localProvider(), pages: new Pages({ name: 'Shop' }), oauthServer, ...options, store }
+}
+
+/** Adds `/mcp`, which takes the tokens of the server. */
+export function addResource (app: FastifyInstance): void {
+  const guard = app.auth.requireBearerFor({ audience: RESOURCE, scopes: ['notes:read'] })
+  app.post('/mcp', { preHandler: guard }, async request => request.token)
+}
+
+/** An application with an authorization server, and its resource. */
+export async function startServer (
+  t: Test, server?: Partial<OAuthServerOptions>, options?: AuthPluginOptions, fastify: FastifyServerOptions = {}
+): Promise<FastifyInstance> {
+  return startApp(t, serverOptions(server, options), fastify, addResource)
 }
 
 /** A browser in which Ada is signed in. */

@@ -10,8 +10,15 @@ import { POSTGRES_MIGRATIONS as POSTGRES } from '../../lib/engines/postgres/migr
 import { SqliteDatabase } from '../../lib/engines/sqlite/database.js'
 import { SQLITE_MIGRATIONS as SQLITE } from '../../lib/engines/sqlite/migrations.js'
 import type { TablePart } from '../../lib/engines/sql-tables.js'
+import { SqlAuthStore } from '../../lib/index.js'
+import { localProvider, startApp } from '../helpers/app.js'
+import { Browser } from '../helpers/browser.js'
+import { ADA, serverOptions, startServer } from '../helpers/oauth-app.js'
 import { emptyDatabase } from '../helpers/postgres.js'
+import { isSoon } from '../helpers/soon.js'
+import { startLogged, whenLogged } from '../helpers/start-log.js'
 
+const GRANTS = ['svc_auth_clients', 'svc_auth_grants']
 const USERS = ['svc_auth_credentials', 'svc_auth_migrations', 'svc_auth_provider_links', 'svc_auth_users']
 
 /** A database with connections of its own. */
@@ -23,6 +30,8 @@ interface Connected {
 
 interface Place {
   migrations: typeof POSTGRES
+  /** What a store is opened with. */
+  target: string
   /** The tables that are made with the sessions. */
   sessions: string[]
   connect (options?: { createTables: boolean }): Connected
@@ -40,6 +49,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
     }
     return {
       migrations: POSTGRES,
+      target: url,
       sessions: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
       connect (options = { createTables: true }) {
         const client = clientOf()
@@ -63,6 +73,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
     }
     return {
       migrations: SQLITE,
+      target: file,
       sessions: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
       connect (options = { createTables: true }) {
         const client = connected()
@@ -90,6 +101,37 @@ for (const [name, empty] of Object.entries(PLACES)) {
       const another = await empty(t)
       await another.connect().use('sessions')
       t.strictSame(await another.tables(), [...USERS, ...sessions].sort())
+    })
+
+    t.test('the grants of the authorization server are a part, which needs no sessions', async t => {
+      const { connect, tables, sessions } = await empty(t)
+      await connect().use('grants')
+      t.strictSame(await tables(), [...GRANTS, ...USERS].sort())
+      await connect().use('sessions')
+      t.strictSame(await tables(), [...GRANTS, ...USERS, ...sessions].sort())
+    })
+
+    t.test('an application without the option oauthServer makes no tables for it, one with it when it starts', async t => {
+      const { target, tables } = await empty(t)
+      const open = () => new SqlAuthStore(target)
+      const without = await startApp(t, { store: open(), local: localProvider() })
+      await new Browser(without).post('/auth/local/register', ADA)
+      t.strictSame((await tables()).filter(table => GRANTS.includes(table)), [])
+
+      await startServer(t, {}, { store: open() })
+      t.ok(await isSoon(async () => {
+        const made = await tables()
+        return GRANTS.every(table => made.includes(table))
+      }))
+    })
+
+    t.test('with createTables: false the log of an application says at its start that the grants are missing', async t => {
+      const { target, connect } = await empty(t)
+      for (const part of ['users', 'sessions'] as const) await connect().use(part)
+      const store = new SqlAuthStore(target, { createTables: false })
+      const { lines } = await startLogged(t, serverOptions({}, { store }))
+      const [line] = await whenLogged(lines, 1)
+      t.match([line?.level, JSON.stringify(line)], [50, /run the migrations that make the tables/])
     })
 
     t.test('connections that use different parts at one moment make each of them once', async t => {

@@ -13,6 +13,7 @@ import { page, redirected } from '../../core/pages/page.js'
 import { withError, withQuery } from '../../core/redirects.js'
 import { factorsOfUser } from '../../core/methods.js'
 import { AuthError } from '../../errors.js'
+import { PENDING_MS } from '../../session/store.js'
 import { signInPath } from '../pages/parts.js'
 import { isRecent } from '../recent.js'
 import { isDocumentUrl } from './client-documents.js'
@@ -51,8 +52,8 @@ async function wait ({ records }: AuthContext, parameters: Parameters): Promise<
 }
 
 async function findWaiting ({ records }: AuthContext, id: unknown): Promise<Waiting | null> {
-  const found = typeof id === 'string' ? await records.find(keyOf(id)) : null
-  return found && { id: String(id), ...found as unknown as Omit<Waiting, 'id'> }
+  const found = typeof id === 'string' ? await records.find(keyOf(id)) as Omit<Waiting, 'id'> | null : null
+  return found !== null && found.startedAt > Date.now() - PENDING_MS ? { id: String(id), ...found } : null
 }
 
 /**

@@ -9,6 +9,7 @@ import { form } from '../../core/form.js'
 import { type Content, field, html, htmlForm, sentence, timeIn } from '../../core/pages/elements.js'
 import type { View } from '../../core/pages/layout.js'
 import { page, redirected } from '../../core/pages/page.js'
+import { wantsJson } from '../../core/site.js'
 import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
 import { PENDING_MS } from '../../session/store.js'
@@ -85,12 +86,13 @@ export function deviceAuthorization (auth: AuthContext, server: Server): Endpoin
 }
 
 /** What a device asks again and again (RFC 8628 section 3.4). */
-export const redeemDevice: Exchange = async ({ records }, server, _request, fields) => {
+export const redeemDevice: Exchange = async (auth, server, _request, fields) => {
+  const { records } = auth
   const { device_code: code = '', client_id: clientId } = fields
-  const asked = await records.find(keyOf(ASKED, code.slice(0, LENGTH))) as AskedByDevice | null
-  if (asked === null || asked.device !== digestOf(code) || asked.clientId !== clientId) {
-    throw new OAuthError('expired_token', 'The code has expired; ask for another one.')
-  }
+  const expired = new OAuthError('expired_token', 'The code has expired; ask for another one.')
+  const userCode = code.slice(0, LENGTH)
+  const asked = await askedBy(auth, userCode)
+  if (asked === null || asked.device !== digestOf(code) || asked.clientId !== clientId) throw expired
   const now = Date.now()
   const poll = keyOf(POLLED, code)
   const last = await records.find(poll)
@@ -98,12 +100,16 @@ export const redeemDevice: Exchange = async ({ records }, server, _request, fiel
   if (last !== null && Number(last.at) > now - INTERVAL_S * 1000) throw new OAuthError('slow_down', 'Ask less often.')
   const answer = await records.find(keyOf(ANSWERED, String(asked.device)))
   if (answer === null) throw new OAuthError('authorization_pending', 'The user has not decided yet.')
+  // The first answer is the last one: what other users decide later gives nothing.
+  const { hash, kind, owner } = keyOf(ASKED, userCode)
+  if (await records.take(hash, kind, [owner]) === null) throw expired
   if (answer.grantId === null) throw new OAuthError('access_denied', 'The user has refused.')
   return giveTokens(server, String(answer.grantId), fields)
 }
 
 async function askedBy ({ records }: AuthContext, code: string | null): Promise<AskedByDevice | null> {
-  return code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
+  const asked = code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
+  return asked !== null && asked.startedAt > Date.now() - PENDING_MS ? asked : null
 }
 
 /** The page on which the code is typed; the form shows what the device asks for. */
@@ -162,6 +168,7 @@ const decide = form({
     present, asked: { resource, prompt: new Set() }, since: asked.startedAt
   })
   if (step !== null) {
+    if (wantsJson(request)) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
     const target = await goOn(auth, request, step, new URL(urlOf(auth, 'device')).pathname)
     return { status: 200, show: () => reply.redirect(target, 303) }
   }

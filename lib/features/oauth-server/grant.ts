@@ -101,8 +101,11 @@ function issued (grant: Grant, { lifetimes, now, scope }: Issuing, of?: string):
   const narrowed = grant.content.scopes.filter(name => scope?.split(' ').includes(name))
   const scopes = narrowed.length > 0 ? narrowed : grant.content.scopes
   const until = (lifetime: number): number => Math.min(now + lifetime, grant.endsAt)
+  const used = grant.content.tokens.filter(({ hash }) => hash === of)
+  // In the order of their last use, so that the one unused longest is the first.
   const tokens: GrantToken[] = [
-    ...grant.content.tokens.map(token => token.hash === of ? { ...token, usedAt: token.usedAt ?? now } : token),
+    ...grant.content.tokens.filter(token => !used.includes(token)),
+    ...used.map(token => ({ ...token, usedAt: token.usedAt ?? now })),
     { kind: 'refresh', hash: hashOf(refresh), expiresAt: until(lifetimes.refresh), ...(of !== undefined && { of }) },
     {
       kind: 'access',
@@ -147,10 +150,8 @@ export function refreshed (
 ): Issued | 'expired' | 'replayed' | 'other-resource' {
   const { now } = how
   const { content: { tokens } } = grant
-  const token = tokens.find(token => token.kind === 'refresh' && isEqual(token.hash, hash))
-  if (grant.endsAt <= now || (token !== undefined && token.usedAt === undefined && token.expiresAt <= now)) {
-    return 'expired'
-  }
+  const token = tokens.find(token => isEqual(token.hash, hash))
+  if (grant.endsAt <= now || (token !== undefined && token.expiresAt <= now)) return 'expired'
   if (token === undefined || !isGood(token, tokens, now)) return 'replayed'
   return isFor(grant, how) ? issued(grant, how, token.hash) : 'other-resource'
 }
@@ -164,19 +165,22 @@ function isGood (token: GrantToken, tokens: readonly GrantToken[], now: number):
     successors.every(({ usedAt }) => usedAt === undefined)
 }
 
-/** Leaves out what is over. Of the refresh tokens that are good, the one unused longest goes. */
+/**
+ * Leaves out what is over. Of more refresh tokens than may be good, those that were used go first,
+ * but for the last one, whose answer may be lost: their clients have others. Then the one unused
+ * longest goes.
+ */
 function kept (all: readonly GrantToken[], now: number): GrantToken[] {
   let tokens = [...all]
   const good = (): GrantToken[] => tokens.filter(token => isGood(token, tokens, now))
   for (let living = good(); living.length > MAX_REFRESH; living = good()) {
-    const [oldest] = living
-    // It is known as one that nobody has copied.
+    const [first, ...others] = living.filter(({ usedAt }) => usedAt !== undefined)
+    const oldest = others.length > 0 ? first : living.find(({ usedAt }) => usedAt === undefined)
+    // It is known for a while as one that nobody has copied.
     tokens = tokens.map(token => token === oldest ? { ...token, expiresAt: now } : token)
   }
   const living = good()
-  // A successor is known as long as the one before it is good.
-  const dead = tokens.filter(token => token.kind === 'refresh' && !living.includes(token) &&
-    (token.usedAt === undefined || living.some(({ hash }) => hash === token.of))).slice(-MAX_DEAD)
+  const dead = tokens.filter(({ kind, expiresAt }) => kind === 'refresh' && expiresAt <= now).slice(-MAX_DEAD)
   const access = tokens.filter(({ kind, expiresAt }) => kind === 'access' && expiresAt > now).slice(-MAX_ACCESS)
   return tokens.filter(token => living.includes(token) || dead.includes(token) || access.includes(token))
 }

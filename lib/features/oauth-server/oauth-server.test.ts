@@ -1,5 +1,6 @@
 import t from 'tap'
 import { Browser } from '../../../test/helpers/browser.js'
+import { advanceClock } from '../../../test/helpers/clock.js'
 import {
   ADA, Client, HTML, ISSUER, REDIRECT, RESOURCE, type Tokens, answerOf, ask, decide, fieldsIn, signedIn, startServer
 } from '../../../test/helpers/oauth-app.js'
@@ -53,6 +54,18 @@ t.test('a visitor signs in first, and comes back to the request', async t => {
   const page = await browser.get(next, HTML)
   t.match(page.body, /Connect Assistant\?/)
   t.equal(answerOf(await decide(browser, page)).get('state'), 'x'.repeat(2000))
+})
+
+t.test('a request waits for ten minutes', async t => {
+  const app = await startServer(t)
+  const browser = await signedIn(app)
+  const page = await browser.get(new Client(app).request(), HTML)
+  const fields = fieldsIn(page.body)
+  advanceClock(t, 10 * 60_000)
+  const late = await browser.post('/auth/oauth/authorize', { ...fields, decision: 'allow' })
+  t.match(late.json(), { code: 'invalid_state' })
+  const expired = await browser.get(`/auth/oauth/authorize?waiting=${fields.waiting}`, HTML)
+  t.equal(expired.statusCode, 400)
 })
 
 t.test('a user may refuse', async t => {

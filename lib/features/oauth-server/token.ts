@@ -146,7 +146,8 @@ const redeem: Exchange = async (auth, server, request, fields) => {
 
 async function endByReuse (server: Server, request: FastifyRequest, grantId: string): Promise<void> {
   const found = await server.grants.find(grantId)
-  if (found !== null) await endGrant(server, found.grant, request)
+  // Without tokens it was taken with a wrong verifier: there is nothing to end.
+  if (found !== null && found.grant.content.tokens.length > 0) await endGrant(server, found.grant, request)
 }
 
 /** Gives a grant its first tokens, unless its user's sessions have ended since the consent. */
