@@ -2,7 +2,7 @@
 import { current } from '../../core/current-user.js'
 import type { AuthContext } from '../../core/context.js'
 import { form } from '../../core/form.js'
-import { type Content, action, dateIn, filled, html, sentence } from '../../core/pages/elements.js'
+import { type Content, action, dateIn, filled, html, verbatim } from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { AuthError } from '../../errors.js'
 import type { User } from '../../accounts/account.js'
@@ -72,33 +72,43 @@ export const endOwnGrant = form({
   when: hasServer,
   operationId: 'authLocalEndGrant',
   summary: 'Disconnect a client from the account of the signed-in user',
-  description: 'All of its tokens end at once.',
+  description: 'Its tokens end at once: those of one grant, or of all grants of the client.',
   user: 'signed-in',
-  fields: { id: { type: 'string', pattern: '^[A-Za-z0-9_-]{24}$', description: 'From the list of `app.auth.grants`' } },
-  required: ['id'],
+  fields: {
+    id: { type: 'string', pattern: '^[A-Za-z0-9_-]{24}$', description: 'A grant, from `app.auth.grants`' },
+    client: { type: 'string', maxLength: 2048, description: 'The id of a client' }
+  },
   refuses: ['not_found']
-}, async (auth, { request, fields: { id } }) => {
+}, async (auth, { request, fields: { id, client } }) => {
   const { user } = await current(auth, request)
-  const isEnded = await endGrantOf(auth, user.userId, id, request)
-  if (!isEnded) throw new AuthError('not_found', { message: 'The user has no connected client with this id.' })
+  const grants = await grantsOf(auth, user.userId)
+  const due = grants.filter(({ grantId, clientId }) => id === undefined ? clientId === client : grantId === id)
+  const ended = await Promise.all(due.map(async grant => endGrant(serverOf(auth), grant, request)))
+  if (!ended.includes(true)) throw new AuthError('not_found', { message: 'The user has no such client.' })
 })
 
 export const grantsSection: Section = { name: 'applications', order: 75, show: grantsRow }
 
-/** One row a client: a consent in each of its windows has made a grant of its own. */
+/** One item a client: each of its windows may have a grant of its own. */
 async function grantsRow ({ auth, user, texts, rowOf, targets }: AccountView): Promise<Content> {
   if (!hasServer(auth)) return null
   const { language, oauth } = texts
-  const grants = await connectedOf(serverOf(auth).grants, user)
-  const items = grants.map(grant => {
-    const { grantId, clientId, content: { clientName: name, resource, scopes }, createdAt, usedAt } = grant
-    const client = clientName({ id: clientId, name })
-    const known = serverOf(auth).resources.get(resource)?.scopes
-    const words = scopes.map(scope => wordsIn(known?.get(scope) ?? scope, language)).join(' · ')
-    const dates = { date: dateIn(language, new Date(createdAt)), used: dateIn(language, new Date(usedAt)) }
-    return html`<li><span>${sentence('{client}', { client })} <small>${words}</small><small>${
+  const { grants, resources } = serverOf(auth)
+  const connected = await connectedOf(grants, user)
+  // The last used one comes first, and says how the client calls itself.
+  const clients = new Map([...connected].reverse().map(({ clientId, content: { clientName: name } }) => [clientId, name]))
+  const items = [...clients].reverse().map(([id, name]) => {
+    const client = clientName({ id, name })
+    const own = connected.filter(({ clientId }) => clientId === id)
+    const words = own.flatMap(({ content: { resource, scopes } }) => scopes.map(scope =>
+      wordsIn(resources.get(resource)?.scopes.get(scope) ?? scope, language)))
+    const dates = {
+      date: dateIn(language, new Date(Math.min(...own.map(({ createdAt }) => createdAt)))),
+      used: dateIn(language, new Date(Math.max(...own.map(({ usedAt }) => usedAt))))
+    }
+    return html`<li><span>${verbatim(client)} <small>${[...new Set(words)].join(' · ')}</small><small>${
       filled(oauth.since, dates)}</small></span>${action(
-      auth.formPaths.get('local/grants/end'), { ...targets({ open: true }), id: grantId }, oauth.end,
+      auth.formPaths.get('local/grants/end'), { ...targets({ open: true }), client: id }, oauth.end,
       { label: filled(oauth.endLabel, { client }) })}</li>`
   })
   return rowOf({

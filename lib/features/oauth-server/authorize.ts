@@ -7,8 +7,9 @@ import { type Act, pathOf } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { type CurrentUser, current, currentUser } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
+import { button } from '../../core/pages/elements.js'
 import { leadTo } from '../../core/pages/lead-to.js'
-import type { View } from '../../core/pages/layout.js'
+import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected } from '../../core/pages/page.js'
 import { withError, withQuery } from '../../core/redirects.js'
 import { factorsOfUser } from '../../core/methods.js'
@@ -16,9 +17,10 @@ import { AuthError } from '../../errors.js'
 import { PENDING_MS } from '../../session/store.js'
 import { signInPath } from '../pages/parts.js'
 import { isRecent } from '../recent.js'
+import type { OAuthClient } from './client.js'
 import { isDocumentUrl } from './client-documents.js'
 import { giveGrant, newCode } from './consent.js'
-import { consentPage, failurePage, seenOf } from './consent-page.js'
+import { clientName, consentPage, failurePage, origins, seenOf } from './consent-page.js'
 import {
   type AuthorizationRequest, type Parameters, type RedirectedFailure, answerUrl,
   authorizationRequest, isTrusted, parametersOf
@@ -94,7 +96,7 @@ const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, as
   }
   await here()
   const url = await answerWithCode(auth, request, { asked, present, consentId: String(waiting?.id) })
-  return leave(auth, reply, asked, url)
+  return leave(auth, reply, asked.client, url)
 })
 
 /** Where the user goes first. */
@@ -123,21 +125,28 @@ export async function goOn (
   return target
 }
 
-/** Sends the browser to the client with a failure. */
-function refuse (auth: AuthContext, { reply }: View, failure: RedirectedFailure): null {
-  const { error, description } = failure
+/**
+ * Sends the browser to the client with a failure. To one that the application does not know the
+ * user goes by a click: whoever registers a client could lead them anywhere by a link to this site.
+ *
+ * @see RFC 9700 section 4.11.2
+ */
+function refuse (auth: AuthContext, { reply, texts }: View, failure: RedirectedFailure): Page | null {
+  const { client, error, description } = failure
   const url = answerUrl(failure, serverOf(auth).issuer, { error, error_description: description })
-  return leave(auth, reply, null, url)
+  if (client.kind === 'configured') return leave(auth, reply, client, url)
+  return {
+    title: texts.oauth.failed,
+    content: [origins(texts, client, failure.redirectUri), button(url, texts.common.continue)]
+  }
 }
 
 /**
  * Leads the browser to the client, by a page: it may have come by redirects behind a form, to
  * whose target browsers apply the policy of the form's page.
  */
-function leave (auth: AuthContext, reply: FastifyReply, asked: AuthorizationRequest | null, url: string): null {
-  leadTo(auth, reply, url, ({ oauth, common }) => ({
-    title: asked?.client.name ?? common.continue, text: oauth.leaving
-  }))
+function leave (auth: AuthContext, reply: FastifyReply, client: OAuthClient, url: string): null {
+  leadTo(auth, reply, url, ({ oauth }) => ({ title: clientName(client), text: oauth.leaving }))
   return null
 }
 

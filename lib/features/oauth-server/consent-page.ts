@@ -60,7 +60,7 @@ export function consentPage (
 }
 
 /** Where a client is from, and where the browser goes: what a user can tell a false one by. */
-function origins ({ oauth }: Texts, { id }: OAuthClient, redirectUri: string): Content {
+export function origins ({ oauth }: Texts, { id }: OAuthClient, redirectUri: string): Content {
   const kind = kindOf(redirectUri)
   return html`<ul>
 ${isDocumentUrl(id) && html`<li><span>${sentence(oauth.from, { host: new URL(id).host })}</span></li>`}

@@ -22,6 +22,7 @@ export interface AuthorizationRequest {
 
 /** A failure that the client is told in its redirect URI (RFC 6749 section 4.1.2.1). */
 export interface RedirectedFailure {
+  readonly client: OAuthClient
   readonly redirectUri: string
   readonly state: string | undefined
   readonly error: string
@@ -37,9 +38,14 @@ const CHALLENGE = /^[\w-]{43}$/
 /** Other ways to ask, which this server does not have; a server must say so. */
 const UNSUPPORTED = { request: 'request_not_supported', request_uri: 'request_uri_not_supported' }
 
-/** Returns the parameters of a query or a form; null where one comes twice. */
+/**
+ * Returns the parameters of a query or a form; null where one comes twice. Several resources are
+ * one that is not known (RFC 8707 section 2).
+ */
 export function parametersOf (given: unknown): Parameters | null {
-  const entries = Object.entries(Object(given))
+  const { resource, ...others }: Record<string, unknown> = Object(given)
+  const named = Array.isArray(resource) ? resource.join(' ') : resource
+  const entries = Object.entries({ ...others, ...(resource !== undefined && { resource: named }) })
   const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string'
   return entries.every(isText) ? Object.fromEntries(entries) : null
 }
@@ -58,7 +64,8 @@ export async function authorizationRequest (
   if (client === null) return 'unknownClient'
   const redirectUri = matchingRedirect(client.redirectUris, asked)
   if (redirectUri === null) return 'unknownRedirect'
-  const failed = (error: string, description: string): RedirectedFailure => ({ redirectUri, state, error, description })
+  const failed = (error: string, description: string): RedirectedFailure =>
+    ({ client, redirectUri, state, error, description })
 
   for (const [name, error] of Object.entries(UNSUPPORTED)) {
     if (parameters[name] !== undefined) return failed(error, `The parameter ${name} is not supported.`)
