@@ -28,7 +28,9 @@ for (const [title, database] of Object.entries(databases)) {
     await member('guard and principal, sessions in memory', ours),
     await member('@fastify/passport, which reads the user', passport),
     await member('session alone', bare),
-    ...database === 'memory' ? [] : [await member('guard and principal, sessions beside the users', beside)]
+    ...database === 'memory'
+      ? []
+      : [await member('guard and principal, sessions beside the users', beside), await client('token of the authorization server', beside)]
   ], { isShort }))
   if (database === 'memory') {
     console.log('A page for everybody\n')
@@ -43,6 +45,15 @@ async function member (name: string, server: Server): Promise<Rival> {
   const { headers: { 'set-cookie': cookies } } = await ask(server, { method: 'POST', path: '/sign-in' })
   const [cookie = ''] = String(cookies).split(';')
   return application(name, server.origin, () => ({ method: 'GET', path: '/me', headers: { cookie } }), 'ada@example.com')
+}
+
+/** A client of the authorization server, which Ada has connected. */
+async function client (name: string, server: Server): Promise<Rival> {
+  const { headers: { 'set-cookie': cookies } } = await ask(server, { method: 'POST', path: '/sign-in' })
+  const [cookie = ''] = String(cookies).split(';')
+  const { text } = await ask(server, { method: 'POST', path: '/connect', headers: { cookie } })
+  const { access_token: token } = JSON.parse(text)
+  return application(name, server.origin, () => ({ method: 'GET', path: '/mcp', headers: { authorization: `Bearer ${token}` } }), 'ada@example.com')
 }
 
 function visitor (name: string, server: Server): Rival {

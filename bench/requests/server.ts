@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import fastifyCookie from '@fastify/cookie'
 import { Authenticator } from '@fastify/passport'
 import fastifySession, { type FastifySessionOptions } from '@fastify/session'
@@ -5,9 +6,13 @@ import SqliteDatabase from 'better-sqlite3'
 import Fastify from 'fastify'
 import pg from 'pg'
 import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
+import { OAuthServer } from '../../dist/oauth-server.js'
 import { MemorySessionStore } from '../parts/memory-session-store.js'
 import { type Make, serve } from '../parts/serve.js'
 
+const ISSUER = 'http://localhost'
+const RESOURCE = `${ISSUER}/mcp`
+const CLIENT = { client_id: 'own', client_name: 'Own', redirect_uris: ['https://own.example/callback'] as const, firstParty: true }
 const SECRET = 'a secret for the sessions of the benches'
 const ADA = { userId: '3b241101-e2bb-4255-8caf-4136c566a962', email: 'ada@example.com', name: 'Ada', role: 'admin' }
 
@@ -21,10 +26,36 @@ const makers: Record<string, Make> = {
     }
 
     const app = Fastify()
-    await app.register(authPlugin, { local: new LocalIdentityProvider({ secret: SECRET }), store, session: { secret: SECRET, ...sessions === 'memory' && { store: sessions } } })
+    const oauthServer = database === 'memory' ? undefined : new OAuthServer({ resources: { [RESOURCE]: { scopes: { read: 'Read' } } }, clients: [CLIENT] })
+    await app.register(authPlugin, {
+      baseUrl: ISSUER,
+      local: new LocalIdentityProvider({ secret: SECRET }),
+      store,
+      session: { secret: SECRET, ...sessions === 'memory' && { store: sessions } },
+      ...oauthServer && { oauthServer }
+    })
     app.post('/sign-in', async request => app.auth.signIn(request, userId))
     app.get('/me', { preHandler: app.auth.requireUser }, async request => page(app.auth.user(request).claims))
     app.get('/public', async () => ({ isOpen: true }))
+    if (oauthServer === undefined) return app
+    app.get('/mcp', { preHandler: app.auth.requireBearerFor({ audience: RESOURCE, scopes: ['read'] }) }, async () => page(ADA))
+    // Connects the client of the owner, whom it does not ask.
+    app.post('/connect', async request => {
+      const verifier = 'v'.repeat(43)
+      const { body } = await app.inject({
+        url: `/auth/oauth/authorize?${new URLSearchParams({
+          response_type: 'code',
+          client_id: CLIENT.client_id,
+          redirect_uri: CLIENT.redirect_uris[0],
+          code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+          code_challenge_method: 'S256'
+        })}`,
+        headers: { cookie: request.headers.cookie, accept: 'text/html' }
+      })
+      const [code] = /sac_[\w-]+/.exec(body) ?? []
+      const payload = { grant_type: 'authorization_code', client_id: CLIENT.client_id, code, code_verifier: verifier }
+      return (await app.inject({ method: 'POST', url: '/auth/oauth/token', payload })).json()
+    })
     return app
   },
 
