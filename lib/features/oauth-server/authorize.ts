@@ -127,7 +127,8 @@ export async function goOn (
 
 /**
  * Sends the browser to the client with a failure. To one that the application does not know the
- * user goes by a click: whoever registers a client could lead them anywhere by a link to this site.
+ * user goes by a click: an attacker who has registered a client could lead users anywhere by a link
+ * to this site.
  *
  * @see RFC 9700 section 4.11.2
  */
