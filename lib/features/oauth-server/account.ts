@@ -96,7 +96,8 @@ async function grantsRow ({ auth, user, texts, rowOf, targets }: AccountView): P
   const { grants, resources } = serverOf(auth)
   const connected = await connectedOf(grants, user)
   // The last used one comes first, and says how the client calls itself.
-  const clients = new Map([...connected].reverse().map(({ clientId, content: { clientName: name } }) => [clientId, name]))
+  const names = connected.map(({ clientId, content: { clientName } }) => [clientId, clientName] as const)
+  const clients = new Map([...names].reverse())
   const items = [...clients].reverse().map(([id, name]) => {
     const client = clientName({ id, name })
     const own = connected.filter(({ clientId }) => clientId === id)
