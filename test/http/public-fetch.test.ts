@@ -51,7 +51,7 @@ t.test('only https: URLs with the name of a host may be fetched', async t => {
 /** No name is resolved in it. */
 const forbidden: Network = { resolver: () => { throw new Error('resolved') }, isPublic: () => false }
 
-t.test('a host is not asked when one of its addresses is not public', async t => {
+t.test('attack 183: a host is not asked when one of its addresses is not public', async t => {
   let requests = 0
   const { origin, network, resolveTo } = await publicHost(t, (_request, response) => { requests++; response.end() })
   const addresses = [
@@ -76,7 +76,7 @@ t.test('without a network of a test, no address of this machine is reached', asy
   await refuses(t, fetchPublic(`${origin.replace('client.example', 'localhost')}/`), 'localhost')
 })
 
-t.test('a name that is resolved once more leads nowhere else: the connection goes to the address that was checked', async t => {
+t.test('attack 183: a name that is resolved once more leads nowhere else: the connection goes to the address that was checked', async t => {
   const { origin, network, resolved, resolveTo } = await publicHost(t, (_request, response) => {
     resolveTo(['10.0.0.1'])
     response.end('first')
@@ -116,7 +116,7 @@ t.test('a host must have the certificate of its name', async t => {
   await refuses(t, fetchPublic(`${origin}/`, { ...network, ca: cert }), 'could not be reached by https')
 })
 
-t.test('no redirect is followed, and no other status is an answer', async t => {
+t.test('attack 183: no redirect is followed, and no other status is an answer', async t => {
   const paths: Array<string | undefined> = []
   let status = 0
   const { origin, network } = await publicHost(t, (request, response) => {
@@ -143,7 +143,7 @@ t.test('a body of 5 KB is read, and one byte more is too much, announced or not'
   await refuses(t, fetchPublic(`${origin}/`, network), 'sent more than 5 KB')
 })
 
-t.test('an endless body is left, and its connection closed', async t => {
+t.test('attack 183: an endless body is left, and its connection closed', async t => {
   const { origin, network } = await publicHost(t, (_request, response) => {
     const send = (): void => { while (!response.destroyed && response.write('a'.repeat(1000))); }
     response.on('drain', send).on('close', () => closed())
@@ -197,7 +197,7 @@ t.test('a host that refuses connections is not told from one that breaks them of
   await refuses(t, fetchPublic(`https://client.example:${await freePort()}/`, network), 'could not be reached by https')
 })
 
-t.test('everything together takes 2.5 seconds at most', async t => {
+t.test('attack 183: everything together takes 2.5 seconds at most', async t => {
   const { origin, network } = await publicHost(t, (request, response) => {
     if (request.url === '/silent') return
     const timer = setInterval(() => { response.write('a') }, 20)

@@ -14,8 +14,8 @@ const FIFTY = 50
 
 t.setTimeout(300_000)
 
-t.test('races for tokens on Postgres', async t => testRaces(t, postgresDatabase(await emptyDatabase(t))))
-t.test('races for tokens on an SQLite file', async t => testRaces(t, sqliteDatabase(t)))
+t.test('attack 179, attack 180: races for tokens on Postgres', async t => testRaces(t, postgresDatabase(await emptyDatabase(t))))
+t.test('attack 179, attack 180: races for tokens on an SQLite file', async t => testRaces(t, sqliteDatabase(t)))
 
 async function testRaces (t: Test, { target }: TestDatabase): Promise<void> {
   const store = new SqlAuthStore(target)

@@ -139,7 +139,7 @@ t.test('a refresh token that was used has ten successors', t => {
   t.end()
 })
 
-t.test('a refresh token that is sent again after an hour is replayed', t => {
+t.test('attack 180: a refresh token that is sent again after an hour is replayed', t => {
   const client = new ClientOfGrant()
   client.refresh(client.first)
   client.now += HOUR
@@ -331,7 +331,7 @@ interface Known {
   successors: Known[]
 }
 
-t.test('whatever is sent when: at most ten refresh tokens are good, and what was answered last is one of them', async t => {
+t.test('attack 180: whatever is sent when: at most ten refresh tokens are good, and what was answered last is one of them', async t => {
   const step = fc.record({ pick: fc.nat(40), pause: fc.constantFrom(0, 0, SECOND, 33 * SECOND, 3 * MINUTE, 11 * MINUTE, HOUR, 12 * DAY, 31 * DAY) })
   await holds(t, fc.asyncProperty(fc.array(step, { maxLength: 60 }), async steps => {
     const client = new ClientOfGrant()

@@ -218,7 +218,7 @@ t.test('attack 182: a token is for one resource and its scopes, and a local JWT 
   const narrow = (await client.authorize(browser, { resource: RESOURCE, scope: 'notes:write' })).get('code') ?? ''
   const refused = await ask(app, (await client.redeem(narrow)).json<Tokens>().access_token)
   t.equal(refused.statusCode, 403)
-  t.match(refused.headers['www-authenticate'], /insufficient_scope.*scope="notes:read"/)
+  t.match(refused.headers['www-authenticate'], /insufficient_scope.*scope="notes:read notes:write"/)
 
   const user = await app.auth.findUser({ email: ADA.email })
   const jwt = await app.localIdp?.issueIdToken(String(user?.userId), { scope: 'notes:read' }, 60, { audience: RESOURCE })

@@ -101,7 +101,7 @@ t.test('a database that is away is no fault of the token', async t => {
   isAnswer(t, answer, 503, 'temporarily_unavailable')
 })
 
-t.test('a code is taken before anything of it is compared', async t => {
+t.test('attack 179: a code is taken before anything of it is compared', async t => {
   const { app, client } = await withCode(t)
   const browser = await signedIn(app)
   const verifier = 'v'.repeat(43)
@@ -124,7 +124,7 @@ t.test('a code whose redirect URI is not said again is good: its challenge binds
   isAnswer(t, await client.token({ grant_type: 'authorization_code', code, code_verifier: client.verifier }), 200)
 })
 
-t.test('the second use of a code ends its grant only with the right client and verifier', async t => {
+t.test('attack 179: the second use of a code ends its grant only with the right client and verifier', async t => {
   const { app, client, code, tokens } = await connected(t)
   const ended = eventsOf(t, 'grant-ended')
   const thief = new Client(app)
@@ -142,7 +142,7 @@ t.test('the second use of a code ends its grant only with the right client and v
   t.match(ended, [{ clientId: 'assistant' }])
 })
 
-t.test('a stolen code without its verifier ends nothing: the next click gives a code that is good', async t => {
+t.test('attack 179: a stolen code without its verifier ends nothing: the next click gives a code that is good', async t => {
   const app = await startServer(t)
   const browser = await signedIn(app)
   const client = new Client(app)
@@ -158,7 +158,7 @@ t.test('a stolen code without its verifier ends nothing: the next click gives a 
   isAnswer(t, await client.redeem(next), 200)
 })
 
-t.test('a code is good for a minute', async t => {
+t.test('attack 179: a code is good for a minute', async t => {
   const { client, code } = await withCode(t)
   advanceClock(t, MINUTE + 1000)
   isAnswer(t, await client.redeem(code), 400, 'invalid_grant')
@@ -176,7 +176,7 @@ t.test('a second click makes another code of the same grant, and the first is vo
   t.equal((await browser.post('/auth/oauth/authorize', { waiting: 'x', seen: 'x', decision: 'allow' })).statusCode, 400)
 })
 
-t.test('the resource of a token request is that of the grant, or none', async t => {
+t.test('attack 182: the resource of a token request is that of the grant, or none', async t => {
   const { client, code } = await withCode(t)
   isAnswer(t, await client.redeem(code, { resource: `${RESOURCE}/` }), 400, 'invalid_target')
   const { client: other, tokens } = await connected(t)
@@ -216,7 +216,7 @@ t.test('an answer has a new refresh token each time, and what expires says when'
   t.equal((await ask(app, tokens.refresh_token)).statusCode, 401)
 })
 
-t.test('a refresh token of one client is of no use to another', async t => {
+t.test('attack 180: a refresh token of one client is of no use to another', async t => {
   const { app, client, tokens } = await connected(t)
   const replayed = eventsOf(t, 'token-replayed')
   isAnswer(t, await new Client(app, 'other').refresh(tokens.refresh_token), 400, 'invalid_grant')
@@ -225,7 +225,7 @@ t.test('a refresh token of one client is of no use to another', async t => {
   t.strictSame(replayed, [])
 })
 
-t.test('a refresh token that is sent again after an hour is refused and audited, and the grant lives on', async t => {
+t.test('attack 180: a refresh token that is sent again after an hour is refused and audited, and the grant lives on', async t => {
   const { app, client, tokens } = await connected(t)
   const next = (await client.refresh(tokens.refresh_token)).json<Tokens>()
   const replayed = eventsOf(t, 'token-replayed')
@@ -238,7 +238,7 @@ t.test('a refresh token that is sent again after an hour is refused and audited,
   t.equal((await ask(app, last.json<Tokens>().access_token)).statusCode, 200)
 })
 
-t.test("with replays: 'end-grant' it ends the grant", async t => {
+t.test("attack 180: with replays: 'end-grant' it ends the grant", async t => {
   const { app, client, tokens } = await connected(t, { replays: 'end-grant' })
   const next = (await client.refresh(tokens.refresh_token)).json<Tokens>()
   isAnswer(t, await client.refresh(tokens.refresh_token), 200)
