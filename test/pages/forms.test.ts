@@ -1,7 +1,8 @@
 /** The forms of the pages, in applications with more and fewer acts, for users who have all that an account can have. */
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, type LocalIdentityProviderOptions, MemoryAuthStore } from '../../lib/index.js'
+import { type AuthPluginOptions, type LocalIdentityProviderOptions, SqlAuthStore } from '../../lib/index.js'
+import { OAuthServer } from '../../lib/oauth-server.js'
 import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
@@ -19,6 +20,18 @@ const GRACE = { email: 'grace@example.com', password: 'battery staple' }
 
 const passkeys = new Passkeys({ name: 'Shop' })
 const secondFactor = new SecondFactor({ issuer: 'Shop', trustedBrowser: { days: 30 } })
+const oauthServer = new OAuthServer({
+  resources: { [`${BASE_URL}/mcp`]: { scopes: { read: 'Read your notes' } } },
+  clients: [{ client_id: 'assistant', client_name: 'Assistant', redirect_uris: ['https://client.example/callback'] }],
+  device: { clients: ['assistant'] }
+})
+const REQUEST = new URLSearchParams({
+  response_type: 'code',
+  client_id: 'assistant',
+  redirect_uri: 'https://client.example/callback',
+  code_challenge: 'c'.repeat(43),
+  code_challenge_method: 'S256'
+})
 const noRoutes = {
   changePassword: false, setPassword: false, changeEmail: false, deleteAccount: false, forgotPassword: false, sessionsEnd: false
 }
@@ -35,19 +48,19 @@ const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?:
   [{ registration: { verify: 'first', roles: ['member'] } }],
   [{ registration: false, signInByMail: true, mails: { limits: false } }, { rateLimit: {} }],
   [{ password: false, signInByMail: true, mails: { limits: false } }, { passkeys, rateLimit: {} }],
-  [{}, { secondFactor }],
+  [{}, { secondFactor, oauthServer }],
   [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
 ]
 
 const PAGES = [
   ...['sign-in', 'register', 'forgot-password', 'link-sent', 'confirm', 'confirm?second_factor=true', 'account', 'factors',
     'factors?lost=true', 'create-passkey'].map(page => `pages/${page}`),
-  'local/totp', 'local/second-factor', 'local/mail-login', 'a/login?link=true', 'b/login?link=true'
+  'local/totp', 'local/second-factor', 'local/mail-login', 'device', `oauth/authorize?${REQUEST}`, 'a/login?link=true', 'b/login?link=true'
 ].map(path => `/auth/${path}`)
 
 /** Starts an application with pages, and makes those that it may share its users with. */
 async function startAll (t: Test): Promise<Array<{ app: FastifyInstance, mails: MailApp['mails'] | null }>> {
-  const store = new MemoryAuthStore()
+  const store = new SqlAuthStore(':memory:')
   const shared = { store, dataSecret: DATA_SECRET, pages: new Pages({ name: 'Shop' }) }
   const full = await startFactorApp(t, {}, { ...shared, passkeys, secondFactor })
   const token = await registerAt(full)

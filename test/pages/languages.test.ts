@@ -18,7 +18,8 @@ const placeholdersOf = (text = ''): string[] => Array.from(text.matchAll(/\{\w+\
 const english = new Map(textsOf(en))
 
 /** Words that are the same in English. */
-const SAME = ['de common.name', 'de direction', 'de factors.passkey', 'es direction', 'fr direction']
+const SAME = ['de common.name', 'de direction', 'de factors.passkey', 'es direction', 'fr direction',
+  'de oauth.deviceCode', 'fr oauth.deviceCode']
 
 for (const texts of [de, es, fr]) {
   t.test(`the pages in ${texts.language} have each text, in that language, with the names that are replaced`, async t => {
