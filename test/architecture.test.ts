@@ -33,7 +33,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   hooks: { has: ['hooks.ts'], asks: ['port', 'accounts', ...BASICS] },
 
   // What a store keeps besides accounts.
-  store: { has: ['session/store.ts', 'session/sql-database.ts'], asks: ['accounts', 'schema', ...BASICS] },
+  store: { has: ['session/store.ts', 'session/sql-database.ts', 'session/feature-tables.ts'], asks: ['accounts', 'schema', ...BASICS] },
   session: { has: ['session/'], asks: ['http', 'accounts', 'store', 'schema', ...BASICS] },
   engines: { has: ['engines/'], asks: ['store', 'accounts', 'drizzle', 'schema', ...BASICS] },
 

@@ -3,7 +3,7 @@ import type { Secrets } from '../secrets.js'
 import type { Act } from './act.js'
 import type { AuthContext, SignInCheck } from './context.js'
 import type { ApplicationPages } from './redirect-pages.js'
-import type { FeatureTables } from '../session/sql-database.js'
+import type { FeatureTables } from '../session/feature-tables.js'
 import type { Site } from './site.js'
 import type { Section } from './pages/page.js'
 

@@ -1,4 +1,4 @@
-import { FEATURE_PARTS } from '../session/sql-database.js'
+import { FEATURE_PARTS } from '../session/feature-tables.js'
 
 /** The tables of the store by what needs them: they are made when it is first used. */
 export type TablePart = typeof PARTS[number]

@@ -11,7 +11,8 @@ import { type ChecksOf, boolean, checkedOptions, optional } from '../option-chec
 import type {
   AttemptCounter, OneTimeEntries, Revocations, SessionRows, StoreCapabilities, StoredSessions
 } from '../session/store.js'
-import type { FeaturePart, FeatureTables, SqlDatabase } from '../session/sql-database.js'
+import type { FeaturePart, FeatureTables } from '../session/feature-tables.js'
+import type { SqlDatabase } from '../session/sql-database.js'
 import type { Pool } from './postgres/pool.js'
 import type { StoredAccounts } from './apply-rule.js'
 import type { TableState } from './sql-tables.js'

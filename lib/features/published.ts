@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AuthContext } from '../core/context.js'
-import { type Operation, objectOf, operation, redirect } from '../core/schema.js'
+import { type Operation, objectOf, operation, redirect, undocumented } from '../core/schema.js'
 import { CHANGE_PASSWORD, RELATED_ORIGINS } from '../core/site.js'
 import { OptionsError } from '../errors.js'
 
@@ -33,7 +33,7 @@ export function mountDocument (
 
 /** Answers what browsers ask before a script of another origin sends its own headers. */
 export function mountPreflight (scope: FastifyInstance, url: string): void {
-  scope.options(url, { schema: { hide: true } }, async (_request, reply) => reply.code(204).headers({
+  scope.options(url, { schema: undocumented }, async (_request, reply) => reply.code(204).headers({
     'Access-Control-Allow-Origin': '*',
     'Access-Control-Allow-Methods': 'GET, POST',
     'Access-Control-Allow-Headers': 'authorization, content-type, mcp-protocol-version',

@@ -4,14 +4,6 @@ import type { SQLiteColumn, SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { Sweeper } from '../base/concurrency.js'
 import type * as tables from '../schema/sqlite.js'
 
-/** The tables of features, which are made when the feature first uses them. */
-export const FEATURE_PARTS = ['grants'] as const
-
-export type FeaturePart = typeof FEATURE_PARTS[number]
-
-/** Returns what statements on the tables of a feature need; another once a file was replaced. */
-export type FeatureTables = (part: FeaturePart) => Promise<SqlDatabase>
-
 /** The values that a statement is given when it runs, by name. */
 export type Values = Record<string, unknown>
 

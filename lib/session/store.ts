@@ -6,7 +6,7 @@ import type { Claims } from '../claims.js'
 import { OptionsError } from '../errors.js'
 import { hasMethods } from '../option-checks.js'
 import type { EntryContent, SessionData, SessionProofs } from '../schema/sessions.js'
-import type { FeatureTables } from './sql-database.js'
+import type { FeatureTables } from './feature-tables.js'
 
 /** An attempt, as a limit counts it. */
 export interface Attempt {

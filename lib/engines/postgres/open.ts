@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 import { type SQL, drizzle, sql } from '../../drizzle/postgres.js'
 import { lazilyBy } from '../../base/concurrency.js'
-import { FEATURE_PARTS, type FeaturePart } from '../../session/sql-database.js'
+import { FEATURE_PARTS, type FeaturePart } from '../../session/feature-tables.js'
 import { tablesOf } from '../sql-tables.js'
 import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'

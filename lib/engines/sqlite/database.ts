@@ -6,7 +6,8 @@ import {
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
-import { FEATURE_PARTS, type SqlDatabase, type Values } from '../../session/sql-database.js'
+import { FEATURE_PARTS } from '../../session/feature-tables.js'
+import type { SqlDatabase, Values } from '../../session/sql-database.js'
 import { sweeperOn } from '../sql-rows.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,

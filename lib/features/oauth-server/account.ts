@@ -6,7 +6,7 @@ import { type Content, action, dateIn, filled, html, verbatim } from '../../core
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { AuthError } from '../../errors.js'
 import type { User } from '../../accounts/account.js'
-import type { FeatureTables } from '../../session/sql-database.js'
+import type { FeatureTables } from '../../session/feature-tables.js'
 import { checkedUserId } from '../app-auth/users.js'
 import { hasServer, serverOf } from './authorize.js'
 import { clientName, wordsIn } from './consent-page.js'

@@ -2,7 +2,8 @@ import { type AccountStatus, statusOf } from '../../accounts/account.js'
 import { and, count, desc, eq, getTableColumns, gt, isNull, lte, sql } from '../../drizzle/sql.js'
 import { AuthError } from '../../errors.js'
 import type { RegisteredClient } from '../../schema/grants.js'
-import type { FeatureTables, SqlDatabase } from '../../session/sql-database.js'
+import type { FeatureTables } from '../../session/feature-tables.js'
+import type { SqlDatabase } from '../../session/sql-database.js'
 import type { Grant } from './grant.js'
 
 /** A grant, and what its user has now. */
@@ -87,7 +88,7 @@ export class Grants {
   }
 
   async #statements (): Promise<ReturnType<typeof statementsOn>> {
-    const database = await this.#tables('grants')
+    const database = await this.#tables('grants') as SqlDatabase
     const known = statements.get(database) ?? statementsOn(database)
     statements.set(database, known)
     return known
