@@ -55,7 +55,10 @@ export function postgresDatabase (url) {
         await client.end()
       }
     }),
-    otherTables: ['svc_auth_clients', 'svc_auth_grants', 'svc_auth_attempts', 'svc_auth_factors', 'svc_auth_revocations', 'svc_auth_pending', 'svc_auth_sessions'],
+    otherTables: [
+      'svc_auth_attempts', 'svc_auth_clients', 'svc_auth_factors', 'svc_auth_grants', 'svc_auth_pending', 'svc_auth_revocations',
+      'svc_auth_sessions'
+    ],
     usedTables: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
     anotherTable: "export const tags = pgTable('tags', { name: text('name').primaryKey() })\n"
   }
