@@ -26,7 +26,7 @@ export function replaceInternet (t: Test, network: Network): void {
   const internet = { ...INTERNET }
   Object.assign(INTERNET, network)
   t.teardown(() => {
-    Reflect.deleteProperty(INTERNET, 'ca')
+    for (const name of ['ca', 'timeLimit']) Reflect.deleteProperty(INTERNET, name)
     Object.assign(INTERNET, internet)
   })
 }
@@ -50,7 +50,8 @@ export async function publicHost (t: Test, answer: RequestListener): Promise<Pub
     network: {
       resolver: () => ({ resolve4: addressesOf(0), resolve6: addressesOf(1), cancel: () => {} }),
       isPublic: address => address === '127.0.0.1' || isPublicAddress(address),
-      ca: cert
+      ca: cert,
+      timeLimit: 20_000
     }
   }
 }
