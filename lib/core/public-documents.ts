@@ -1,7 +1,7 @@
 import { BoundedMap, DAY_MS } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import { FairQueue } from './fair-queue.js'
-import { INTERNET, type PublicDocument, UnreachableError, fetchPublic } from './public-fetch.js'
+import { INTERNET, type FetchedDocument, UnreachableError, fetchPublic } from './public-fetch.js'
 
 const MAX_DOCUMENTS = 500
 const DEFAULT_LIFETIME_MS = 5 * 60_000
@@ -23,7 +23,7 @@ interface Entry<T> {
  */
 export class PublicDocuments<T> {
   readonly #message: string
-  readonly #read: (document: PublicDocument) => T
+  readonly #read: (document: FetchedDocument) => T
   readonly #network: typeof INTERNET
   readonly #queue = new FairQueue({ running: 8, waiting: 16, retryAfter: 2 })
   readonly #entries = new BoundedMap<Entry<T>>(MAX_DOCUMENTS)
@@ -33,7 +33,7 @@ export class PublicDocuments<T> {
    * @param message the sentence for the user when a document cannot be fetched
    * @param read makes of a document what is cached, or refuses it with an AuthError
    */
-  constructor (message: string, read: (document: PublicDocument) => T, network = INTERNET) {
+  constructor (message: string, read: (document: FetchedDocument) => T, network = INTERNET) {
     this.#message = message
     this.#read = read
     this.#network = network
@@ -89,7 +89,7 @@ export class PublicDocuments<T> {
 }
 
 /** For how many milliseconds a document may be cached (RFC 9111 section 5.2.2). */
-function lifetimeOf ({ caching }: PublicDocument): number {
+function lifetimeOf ({ caching }: FetchedDocument): number {
   if (/(?:^|[\s,])no-(?:store|cache)\b/i.test(caching)) return 0
   const [, seconds] = /(?:^|[\s,])max-age="?(\d+)/i.exec(caching) ?? []
   return seconds === undefined ? DEFAULT_LIFETIME_MS : Math.min(Number(seconds) * 1000, DAY_MS)

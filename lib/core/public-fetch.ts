@@ -11,7 +11,7 @@ const MAX_URL_LENGTH = 2048
 const TIME_LIMIT_MS = 2500
 
 /** What was fetched: the URL as it was asked for, two headers as they came, and the body. */
-export interface PublicDocument {
+export interface FetchedDocument {
   readonly url: string
   readonly type: string
   readonly caching: string
@@ -62,7 +62,7 @@ export function isPublicUrl (url: string): boolean {
  * @throws UnreachableError for anything but a whole answer with the status 200
  * @see draft-ietf-oauth-client-id-metadata-document section 6.5
  */
-export async function fetchPublic (url: string, network = INTERNET): Promise<PublicDocument> {
+export async function fetchPublic (url: string, network = INTERNET): Promise<FetchedDocument> {
   if (!isPublicUrl(url)) throw new UnreachableError('the URL is not an https: URL with the name of a host')
   const target = new URL(url)
   const late = new AbortController()

@@ -22,7 +22,7 @@ import { isDocumentUrl } from './client-documents.js'
 import { giveGrant, newCode } from './consent.js'
 import { clientName, consentPage, failurePage, origins, seenOf } from './consent-page.js'
 import {
-  type AuthorizationRequest, type Parameters, type RedirectedFailure, answerUrl,
+  type ClientRequest, type Parameters, type RedirectedFailure, answerUrl,
   authorizationRequest, isTrusted, parametersOf
 } from './request.js'
 
@@ -104,7 +104,7 @@ type Step = 'reauthenticate' | 'second-factor' | 'set-up'
 
 export async function dueStep (
   auth: AuthContext, { present: { user, record }, asked: { resource, prompt }, since }:
-  { present: CurrentUser, asked: Pick<AuthorizationRequest, 'resource' | 'prompt'>, since: number }
+  { present: CurrentUser, asked: Pick<ClientRequest, 'resource' | 'prompt'>, since: number }
 ): Promise<Step | null> {
   const { within, secondFactor } = resource
   const provenAt = secondFactor ? secondFactorAt(record.methods) : record.at
@@ -153,7 +153,7 @@ function leave (auth: AuthContext, reply: FastifyReply, client: OAuthClient, url
 
 async function answerWithCode (
   auth: AuthContext, request: FastifyRequest,
-  { asked, present, consentId }: { asked: AuthorizationRequest, present: CurrentUser, consentId: string }
+  { asked, present, consentId }: { asked: ClientRequest, present: CurrentUser, consentId: string }
 ): Promise<string> {
   const server = serverOf(auth)
   const { client, redirectUri, challenge } = asked

@@ -1,6 +1,6 @@
 import { isPlainObject } from '../../claims.js'
 import { PublicDocuments } from '../../core/public-documents.js'
-import { INTERNET, type PublicDocument, isPublicUrl } from '../../core/public-fetch.js'
+import { INTERNET, type FetchedDocument, isPublicUrl } from '../../core/public-fetch.js'
 import { type AuthError, invalidRequest } from '../../errors.js'
 import { readMetadata } from './client-metadata.js'
 import type { OAuthClient } from './client.js'
@@ -31,7 +31,7 @@ export function clientDocuments (schemes: ReadonlySet<string>, network = INTERNE
   return new PublicDocuments(UNREACHABLE, document => readDocument(document, schemes), network)
 }
 
-function readDocument ({ url, type, body }: PublicDocument, schemes: ReadonlySet<string>): OAuthClient {
+function readDocument ({ url, type, body }: FetchedDocument, schemes: ReadonlySet<string>): OAuthClient {
   // Otherwise a file that a host keeps for its users, such as an image, would speak for the host.
   const document = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i.test(type) ? parsed(body) : null
   if (!isPlainObject(document)) throw broken('must be a JSON object, with the content type application/json')

@@ -10,7 +10,7 @@ import { isDocumentUrl } from './client-documents.js'
 import type { OAuthClient } from './client.js'
 import type { Resource, ScopeText } from './oauth-server.js'
 import { kindOf, shownTarget } from './redirect-uris.js'
-import type { AuthorizationRequest, PageFailure } from './request.js'
+import type { ClientRequest, PageFailure } from './request.js'
 
 /** How a client is called: one without a name by its host. */
 export function clientName ({ id, name }: Pick<OAuthClient, 'id' | 'name'>): string {
@@ -20,7 +20,7 @@ export function clientName ({ id, name }: Pick<OAuthClient, 'id' | 'name'>): str
 /** A digest of what a page has shown of a request, and to whom: the consent is for nothing else. */
 export function seenOf (
   { userId, generation }: Pick<User, 'userId' | 'generation'>,
-  { client, redirectUri, resource, scopes, challenge, state }: AuthorizationRequest
+  { client, redirectUri, resource, scopes, challenge, state }: ClientRequest
 ): string {
   const shown = [userId, generation, client.id, client.name, redirectUri, resource.url, scopes, challenge, state]
   return hash('sha256', JSON.stringify(shown), 'base64url')
@@ -29,7 +29,7 @@ export function seenOf (
 export function consentPage (
   auth: AuthContext, { request, texts }: View,
   { asked, present, waitingId, path }:
-  { asked: AuthorizationRequest, present: CurrentUser, waitingId: string, path: string }
+  { asked: ClientRequest, present: CurrentUser, waitingId: string, path: string }
 ): Page {
   const { oauth } = texts
   const { client, redirectUri, resource, scopes } = asked

@@ -68,7 +68,7 @@ export function hashOf (text: string): string {
 }
 
 /** What a client asks for with a code or a refresh token. */
-export interface Asked {
+export interface TokenRequest {
   /** Undefined for the one of the grant (RFC 8707 section 2.2). */
   readonly resource?: string | undefined
   /** Undefined for all of the grant; others are left out. */
@@ -90,7 +90,7 @@ export interface Issued {
 }
 
 /** How tokens are issued. */
-export interface Issuing extends Asked {
+export interface Issuing extends TokenRequest {
   readonly lifetimes: Lifetimes
   readonly now: number
 }
@@ -134,7 +134,7 @@ export function firstTokens (grant: Grant, how: Issuing): Issued | 'expired' | '
   return issued({ ...grant, endsAt: grant.createdAt + how.lifetimes.grant }, how)
 }
 
-function isFor ({ content }: Grant, { resource = content.resource }: Asked): boolean {
+function isFor ({ content }: Grant, { resource = content.resource }: TokenRequest): boolean {
   return resource === content.resource
 }
 

@@ -10,7 +10,7 @@ import { kindOf, matchingRedirect } from './redirect-uris.js'
 export type Parameters = Readonly<Record<string, string>>
 
 /** A request that is answered by sending the browser to its client. */
-export interface AuthorizationRequest {
+export interface ClientRequest {
   readonly client: OAuthClient
   readonly redirectUri: string
   readonly resource: Resource
@@ -58,7 +58,7 @@ export function parametersOf (given: unknown): Parameters | null {
  */
 export async function authorizationRequest (
   server: Server, request: FastifyRequest, parameters: Parameters
-): Promise<AuthorizationRequest | RedirectedFailure | PageFailure> {
+): Promise<ClientRequest | RedirectedFailure | PageFailure> {
   const { client_id: clientId = '', redirect_uri: asked, state } = parameters
   const client = await findClient(server, request, clientId)
   if (client === null) return 'unknownClient'
@@ -108,7 +108,7 @@ export function scopesOf ({ scopes }: Resource, asked = ''): string[] {
 }
 
 /** Whether the user is not asked: another program of this machine could be the client. */
-export function isTrusted ({ client, redirectUri, prompt }: AuthorizationRequest): boolean {
+export function isTrusted ({ client, redirectUri, prompt }: ClientRequest): boolean {
   return client.firstParty && kindOf(redirectUri) === 'https' && !prompt.has('consent')
 }
 
