@@ -25,10 +25,9 @@ import {
   type ClientRequest, type Parameters, type RedirectedFailure, answerUrl,
   authorizationRequest, isTrusted, parametersOf
 } from './request.js'
+import type { Server } from './oauth-server.js'
 
 export const hasServer = ({ parts }: AuthContext): boolean => parts.oauthServer !== null
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
 export const serverOf = ({ parts }: AuthContext): Server => needed(parts.oauthServer, 'oauthServer')
 

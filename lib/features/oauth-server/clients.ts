@@ -1,10 +1,8 @@
 import type { FastifyRequest } from 'fastify'
-import type { AuthContext } from '../../core/context.js'
 import type { OAuthClient } from './client.js'
 import { addressOf } from '../../core/limits.js'
 import { isDocumentUrl } from './client-documents.js'
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
+import type { Server } from './oauth-server.js'
 
 /**
  * Finds a client by its id: of the configuration, registered, or by the document at its URL.

@@ -10,6 +10,7 @@ import type { EntryContent } from '../../schema/sessions.js'
 import { PENDING_MS } from '../../session/store.js'
 import { type Grant, hashOf } from './grant.js'
 import type { OAuthClient } from './client.js'
+import type { Server } from './oauth-server.js'
 
 declare module '../../audit.js' {
   interface AuditEvents {
@@ -27,8 +28,6 @@ export interface AuditedClient {
   /** Its id. */
   clientId: string
 }
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
 /** What a user allows. */
 export interface Allowed {

@@ -2,7 +2,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { digestOf } from '../../base/values.js'
-import { type Act, urlOf } from '../../core/act.js'
+import { type Act, pathOf, urlOf } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { current, currentUser } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
@@ -19,8 +19,7 @@ import { clientName, scopeList } from './consent-page.js'
 import { giveGrant } from './consent.js'
 import { resourceFor, scopesOf } from './request.js'
 import { type Endpoint, type Exchange, OAuthError, clientOf, fieldsOf, giveTokens } from './token.js'
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
+import type { Resource, Server } from './oauth-server.js'
 
 /** Consonants, of which no words are made and none passes for another (RFC 8628 section 6.1). */
 const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ'
@@ -115,9 +114,8 @@ async function askedBy ({ records }: AuthContext, code: string | null): Promise<
 /** The page on which the code is typed; the form shows what the device asks for. */
 const devicePage = page({ path: '/device', when: hasDevices }, async (auth, view) => {
   const { request, reply, texts: { oauth, common } } = view
-  const here = urlOf(auth, 'device')
   const present = await currentUser(auth, request)
-  const path = new URL(here).pathname
+  const path = pathOf(auth, 'device')
   if (present === null) return redirected(reply, signInPath(auth, request, path))
   return {
     title: oauth.deviceTitle,
@@ -164,18 +162,16 @@ const decide = form({
   const resource = asked && server.resources.get(asked.resource)
   if (asked === null || code === null || resource == null) throw new AuthError('invalid_code')
   const client = server.clients.get(asked.clientId) ?? { id: asked.clientId, name: null }
-  const step = await dueStep(auth, {
-    present, asked: { resource, prompt: new Set() }, since: asked.startedAt
-  })
+  const step = await dueStep(auth, { present, asked: { resource, prompt: new Set() }, since: asked.startedAt })
   if (step !== null) {
     if (wantsJson(request)) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
-    const target = await goOn(auth, request, step, new URL(urlOf(auth, 'device')).pathname)
+    const target = await goOn(auth, request, step, pathOf(auth, 'device'))
     return { status: 200, show: () => reply.redirect(target, 303) }
   }
   if (decision === undefined) {
     const { clientId, scopes, address, userAgent } = asked
     const body = { clientId, resource: resource.url, scopes, address, userAgent }
-    return { status: 200, body, show: () => question(auth, request, reply, { asked, code }) }
+    return { status: 200, body, show: () => question(auth, request, reply, { asked, code, client, resource }) }
   }
   const allowed = { client, resource, scopes: asked.scopes, redirectUri: null }
   const grant = decision === 'allow'
@@ -191,14 +187,12 @@ const decide = form({
 /** Shows what a device asks for. */
 function question (
   auth: AuthContext, request: FastifyRequest, reply: View['reply'],
-  { asked, code }: { asked: AskedByDevice, code: string }
+  { asked, code, client, resource }:
+  { asked: AskedByDevice, code: string, client: Parameters<typeof clientName>[0], resource: Resource }
 ) {
   const layout = needed(auth.layout, 'pages')
   const texts = layout.textsFor(request)
   const { oauth, language } = texts
-  const server = serverOf(auth)
-  const client = server.clients.get(asked.clientId) ?? { id: asked.clientId, name: null }
-  const resource = server.resources.get(asked.resource)
   const minutes = Math.ceil((Date.now() - asked.startedAt) / 60_000)
   const content: Content = [
     html`<p role="alert">${oauth.deviceQuestion}</p>`,
@@ -208,10 +202,10 @@ function question (
     html`<p>${sentence(oauth.deviceAsked, {
       time: timeIn(language, minutes, 'minute'), address: asked.address, agent: asked.userAgent ?? '–'
     })}</p>`,
-    resource && scopeList(texts, resource, asked.scopes),
+    scopeList(texts, resource, asked.scopes),
     htmlForm({
       action: auth.formPaths.get('device'),
-      hidden: { user_code: code, error_next: new URL(urlOf(auth, 'device')).pathname },
+      hidden: { user_code: code, error_next: pathOf(auth, 'device') },
       fields: [],
       submit: oauth.allow,
       choice: { name: 'decision', value: 'allow', other: 'deny', otherSubmit: oauth.deny }

@@ -57,9 +57,12 @@ export interface OAuthServerOptions {
   replays?: 'refuse' | 'end-grant' | undefined
 }
 
+/** What the option became: a part of the context. */
+export type Server = ReturnType<OAuthServer['resolve']>
+
 declare module '../../core/context.js' {
   interface Parts {
-    readonly oauthServer: ReturnType<OAuthServer['resolve']> | null
+    readonly oauthServer: Server | null
   }
 }
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import type { AuthContext } from '../../core/context.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
 import { type ClientMetadata, readMetadata } from './client-metadata.js'
 import type { OAuthClient } from './client.js'
 import { type Endpoint, OAuthError } from './token.js'
+import type { Server } from './oauth-server.js'
 
 /** An error of RFC 7591 section 3.2.2. */
 const refused = (error: 'invalid_redirect_uri' | 'invalid_client_metadata', description: string): OAuthError =>
@@ -58,7 +58,7 @@ export function registrationAnswer ({ id, name, redirectUris }: OAuthClient, cre
 
 /** Registers clients, of which `most` that nobody has used are kept, for a day. */
 export function registrationEndpoint (
-  { grants, schemes }: NonNullable<AuthContext['parts']['oauthServer']>, most: number
+  { grants, schemes }: Server, most: number
 ): Endpoint {
   return async (request, reply) => {
     const content = readRegistration(request.body, schemes)

@@ -1,9 +1,8 @@
 /** The authorization request (RFC 6749 section 4.1.1, OAuth 2.1): what a client asks for. */
 import type { FastifyRequest } from 'fastify'
-import type { AuthContext } from '../../core/context.js'
 import type { OAuthClient } from './client.js'
 import { findClient } from './clients.js'
-import type { Resource } from './oauth-server.js'
+import type { Resource, Server } from './oauth-server.js'
 import { kindOf, matchingRedirect } from './redirect-uris.js'
 
 /** The parameters of a request, each of which comes once. */
@@ -92,8 +91,6 @@ export async function authorizationRequest (
     prompt: new Set(parameters.prompt?.split(' '))
   }
 }
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
 
 /** Without a name it is the only resource (RFC 8707 section 2). */
 export function resourceFor ({ resources }: Server, asked: string | undefined): Resource | null {

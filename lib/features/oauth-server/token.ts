@@ -17,8 +17,7 @@ import {
 } from './grant.js'
 import type { FoundGrant } from './grants.js'
 import { type Parameters, parametersOf } from './request.js'
-
-type Server = NonNullable<AuthContext['parts']['oauthServer']>
+import type { Server } from './oauth-server.js'
 
 /** An error of RFC 6749 section 5.2, or of another specification with that form. */
 export class OAuthError extends Error {
