@@ -8,7 +8,7 @@ import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
 import { FEATURE_PARTS } from '../../session/feature-tables.js'
 import type { SqlDatabase, Values } from '../../session/sql-database.js'
-import { sweeperOn } from '../sql-rows.js'
+import { given, sweeperOn } from '../sql-rows.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
@@ -61,8 +61,10 @@ export class SqliteDatabase implements SqlDatabase {
     this.#shared = shared
   }
 
+  /** Null stays null; Drizzle would write the text `null`. */
   json (name: string): SQL {
-    return sql`${sql.param(sql.placeholder(name), { mapToDriverValue: JSON.stringify })}`
+    const mapToDriverValue = (value: unknown): string | null => value === null ? null : JSON.stringify(value)
+    return sql`${sql.param(given(name), { mapToDriverValue })}`
   }
 
   with (part: TablePart): SqliteDatabase {

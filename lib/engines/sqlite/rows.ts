@@ -4,7 +4,7 @@ import type { Account } from '../../accounts/account.js'
 import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
 import { lazilyBy } from '../../base/concurrency.js'
 import {
-  type SQL, and, count, credentials, desc, eq, factors, getTableColumns, gt, inArray, isNull, lt, not, oneTimeEntries,
+  and, count, credentials, desc, eq, factors, getTableColumns, gt, inArray, isNull, lt, not, oneTimeEntries,
   or, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
 import type { AuthError } from '../../errors.js'
@@ -220,12 +220,6 @@ function sqliteEntries (database: SqliteDatabase): Omit<OneTimeEntries, 'find' |
 
 const isSession = eq(sessions.idHash, given('idHash'))
 
-/** A JSON value that may be absent; Drizzle would write the text `null`. */
-function json (name: string): SQL {
-  const mapToDriverValue = (value: unknown): string | null => value === null ? null : JSON.stringify(value)
-  return sql`${sql.param(given(name), { mapToDriverValue })}`
-}
-
 export function sqliteSessions (database: SqliteDatabase): SessionRows {
   return sqlSessions(database, {
     find: find(database),
@@ -269,7 +263,10 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
   const byId = database.prepared(db => db.select().from(sessions).where(isSession))
   const insert = database.prepared(db => db.insert(sessions)
     .values({
-      ...givenAll(getTableColumns(sessions)), claims: json('claims'), proofs: json('proofs'), data: json('data')
+      ...givenAll(getTableColumns(sessions)),
+      claims: database.json('claims'),
+      proofs: database.json('proofs'),
+      data: database.json('data')
     })
     .onConflictDoUpdate({
       target: sessions.idHash,
