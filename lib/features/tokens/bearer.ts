@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { noteOwnToken } from '../../audit.js'
+import { lazily } from '../../base/concurrency.js'
 import type { AuthContext } from '../../core/context.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
@@ -78,6 +79,9 @@ const BEARER_USE = {
   verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
 } satisfies ChecksOf<BearerUse>
 
+/** Loaded with the first request that has one. */
+const accessTokens = lazily(async () => import('../oauth-server/token.js'))
+
 /** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
@@ -107,7 +111,7 @@ function requireBearerFor (
   const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, all, metadata) }
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
-      return (await import('../oauth-server/token.js')).verifyAccess(server, token, resource.url, request.log)
+      return (await accessTokens()).verifyAccess(server, token, resource.url, request.log)
     }
     if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)
