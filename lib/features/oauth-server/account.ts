@@ -32,7 +32,9 @@ export interface ConnectedClient {
   lastUsedAt: Date
 }
 
-export async function connectedClients (auth: AuthContext, userId: string): Promise<ConnectedClient[]> {
+type WithGrants = Pick<AuthContext, 'accounts' | 'parts'>
+
+export async function connectedClients (auth: WithGrants, userId: string): Promise<ConnectedClient[]> {
   return (await grantsOf(auth, checkedUserId(userId))).map(shown)
 }
 
@@ -40,7 +42,7 @@ function shown ({ grantId: id, clientId, content: { clientName: name, resource, 
   return { id, clientId, name, resource, scopes, createdAt: new Date(createdAt), lastUsedAt: new Date(usedAt) }
 }
 
-async function grantsOf (auth: AuthContext, userId: string): Promise<Grant[]> {
+async function grantsOf (auth: WithGrants, userId: string): Promise<Grant[]> {
   if (!hasServer(auth)) throw new AuthError('unsupported', { message: 'The option oauthServer is not given.' })
   const status = await auth.accounts.status(userId)
   if (status === null) throw new AuthError('unknown_user')
@@ -61,7 +63,7 @@ export async function clientsOf (tables: FeatureTables, user: User): Promise<Con
 }
 
 export async function endGrantOf (
-  auth: AuthContext, userId: string, id: string, source: Parameters<typeof endGrant>[2]
+  auth: WithGrants, userId: string, id: string, source: Parameters<typeof endGrant>[2]
 ): Promise<boolean> {
   const grant = (await grantsOf(auth, userId)).find(({ grantId }) => grantId === id)
   return grant !== undefined && endGrant(serverOf(auth), grant, source)

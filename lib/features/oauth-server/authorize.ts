@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { secondFactorAt } from '../../authentication.js'
 import { digestOf } from '../../base/values.js'
-import { type Act, pathOf } from '../../core/act.js'
+import { type Act, type Mountpoint, pathOf } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { type CurrentUser, current, currentUser } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
@@ -12,7 +12,7 @@ import { leadTo } from '../../core/pages/lead-to.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected } from '../../core/pages/page.js'
 import { withError, withQuery } from '../../core/redirects.js'
-import { factorsOfUser } from '../../core/methods.js'
+import { assertCanAsk, factorsOf } from '../../core/methods.js'
 import { AuthError } from '../../errors.js'
 import { PENDING_MS } from '../../session/store.js'
 import { signInPath } from '../pages/parts.js'
@@ -27,9 +27,9 @@ import {
 } from './request.js'
 import type { Server } from './oauth-server.js'
 
-export const hasServer = ({ parts }: AuthContext): boolean => parts.oauthServer !== null
+export const hasServer = ({ parts }: Pick<AuthContext, 'parts'>): boolean => parts.oauthServer !== null
 
-export const serverOf = ({ parts }: AuthContext): Server => needed(parts.oauthServer, 'oauthServer')
+export const serverOf = ({ parts }: Pick<AuthContext, 'parts'>): Server => needed(parts.oauthServer, 'oauthServer')
 
 /** A request that waits for the user: it is longer than what `next` may be. */
 interface Waiting {
@@ -42,7 +42,7 @@ const WAITING = 'oauth-request'
 
 const keyOf = (id: string) => ({ hash: digestOf(`${WAITING} ${id}`), kind: WAITING, owner: digestOf(id) })
 
-export const waitingPath = (auth: AuthContext, id: string): string =>
+const waitingPath = (auth: Mountpoint, id: string): string =>
   withQuery(pathOf(auth, 'oauth/authorize'), { waiting: id })
 
 async function wait ({ records }: AuthContext, parameters: Parameters): Promise<Waiting> {
@@ -84,7 +84,7 @@ const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, as
   if (present === null || asked === null) return redirected(reply, signInPath(auth, request, await here()))
 
   const isSilent = asked.prompt.has('none')
-  const step = await dueStep(auth, { present, asked, since: waiting?.startedAt ?? Date.now() })
+  const step = dueStep(auth, { present, asked, since: waiting?.startedAt ?? Date.now() })
   if (isSilent && (step !== null || !isTrusted(asked))) {
     return refuse(auth, view, { ...asked, error: 'interaction_required', description: 'The user must be asked.' })
   }
@@ -101,13 +101,16 @@ const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, as
 /** Where the user goes first. */
 type Step = 'reauthenticate' | 'second-factor' | 'set-up'
 
-export async function dueStep (
-  auth: AuthContext, { present: { user, record }, asked: { resource, prompt }, since }:
+export function dueStep (
+  auth: Pick<AuthContext, 'methods' | 'offered'>, { present: { user, record }, asked: { resource, prompt }, since }:
   { present: CurrentUser, asked: Pick<ClientRequest, 'resource' | 'prompt'>, since: number }
-): Promise<Step | null> {
+): Step | null {
   const { within, secondFactor } = resource
   const provenAt = secondFactor ? secondFactorAt(record.methods) : record.at
-  if (provenAt === null && (await factorsOfUser(auth, user.userId)).length === 0) return 'set-up'
+  if (provenAt === null) {
+    assertCanAsk(auth, user)
+    if (factorsOf(auth, user).length === 0) return 'set-up'
+  }
   const isFresh = provenAt !== null && (within === null || isRecent(provenAt, within)) &&
     (!prompt.has('login') || record.at >= since)
   return isFresh ? null : secondFactor ? 'second-factor' : 'reauthenticate'
@@ -151,7 +154,7 @@ function leave (auth: AuthContext, reply: FastifyReply, client: OAuthClient, url
 }
 
 async function answerWithCode (
-  auth: AuthContext, request: FastifyRequest,
+  auth: Pick<AuthContext, 'parts' | 'mailer' | 'records'>, request: FastifyRequest,
   { asked, present, consentId }: { asked: ClientRequest, present: CurrentUser, consentId: string }
 ): Promise<string> {
   const server = serverOf(auth)
@@ -186,7 +189,7 @@ const decide = form({
   if (typeof asked === 'string' || 'error' in asked) throw new AuthError('invalid_state')
   // The page shows anew what has changed: the client's document, the user, their generation.
   if (seen !== seenOf(present.user, asked)) throw new AuthError('invalid_state')
-  if (await dueStep(auth, { present, asked, since: waiting.startedAt }) !== null) {
+  if (dueStep(auth, { present, asked, since: waiting.startedAt }) !== null) {
     throw new AuthError('reauthenticate')
   }
   const location = decision === 'allow'

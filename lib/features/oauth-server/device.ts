@@ -106,7 +106,9 @@ export const redeemDevice: Exchange = async (auth, server, _request, fields) => 
   return giveTokens(server, String(answer.grantId), fields)
 }
 
-async function askedBy ({ records }: AuthContext, code: string | null): Promise<AskedByDevice | null> {
+async function askedBy (
+  { records }: Pick<AuthContext, 'records'>, code: string | null
+): Promise<AskedByDevice | null> {
   const asked = code === null ? null : await records.find(keyOf(ASKED, code)) as AskedByDevice | null
   return asked !== null && asked.startedAt > Date.now() - PENDING_MS ? asked : null
 }
@@ -137,7 +139,7 @@ const devicePage = page({ path: '/device', when: hasDevices }, async (auth, view
   }
 })
 
-function hasDevices (auth: AuthContext): boolean {
+function hasDevices (auth: Pick<AuthContext, 'parts'>): boolean {
   return hasServer(auth) && serverOf(auth).deviceClients.size > 0
 }
 
@@ -162,7 +164,7 @@ const decide = form({
   const resource = asked && server.resources.get(asked.resource)
   if (asked === null || code === null || resource == null) throw new AuthError('invalid_code')
   const client = server.clients.get(asked.clientId) ?? { id: asked.clientId, name: null }
-  const step = await dueStep(auth, { present, asked: { resource, prompt: new Set() }, since: asked.startedAt })
+  const step = dueStep(auth, { present, asked: { resource, prompt: new Set() }, since: asked.startedAt })
   if (step !== null) {
     if (wantsJson(request)) throw new AuthError(step === 'set-up' ? 'second_factor_missing' : 'reauthenticate')
     const target = await goOn(auth, request, step, pathOf(auth, 'device'))

@@ -25,7 +25,7 @@ export interface GrantMembers {
 }
 
 /** What they do is loaded when it is asked for. */
-export function grantMembers (auth: AuthContext): GrantMembers {
+export function grantMembers (auth: Pick<AuthContext, 'accounts' | 'parts'>): GrantMembers {
   const load = () => import('./account.js')
   return {
     grants: async userId => (await load()).connectedClients(auth, userId),

@@ -107,7 +107,7 @@ export async function clientOf (server: Server, request: FastifyRequest, fields:
 
 /** The token endpoint (RFC 6749 section 3.2); further grant types by their names. */
 export function tokenEndpoint (
-  auth: AuthContext, server: Server, grantTypes: Readonly<Record<string, Exchange>>
+  auth: ExchangeContext, server: Server, grantTypes: Readonly<Record<string, Exchange>>
 ): Endpoint {
   const all: Readonly<Record<string, Exchange>> = { authorization_code: redeem, refresh_token: refresh, ...grantTypes }
   return async request => {
@@ -121,8 +121,10 @@ export function tokenEndpoint (
   }
 }
 
+type ExchangeContext = Pick<AuthContext, 'accounts' | 'mailer' | 'records'>
+
 export type Exchange = (
-  auth: AuthContext, server: Server, request: FastifyRequest, fields: Parameters
+  auth: ExchangeContext, server: Server, request: FastifyRequest, fields: Parameters
 ) => Promise<object>
 
 /** The code is taken before anything of it is compared: a stolen one is gone with the first try. */
@@ -183,7 +185,7 @@ const refresh: Exchange = async (auth, server, request, fields) => {
 
 /** Tells the operator of each replay, and the user once a day. */
 async function noteReplay (
-  { accounts, mailer }: AuthContext, { grants }: Server, request: FastifyRequest, grant: Grant
+  { accounts, mailer }: ExchangeContext, { grants }: Server, request: FastifyRequest, grant: Grant
 ): Promise<void> {
   const { grantId, userId, clientId } = grant
   audit('token-replayed', { userId, clientId }, request)
