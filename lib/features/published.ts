@@ -15,11 +15,13 @@ export interface PublicDocument extends Pick<Operation, 'summary' | 'description
   members?: Readonly<Record<string, object>>
   /** How long caches may keep it, in seconds; default not at all. */
   maxAge?: number
+  /** Whether scripts of any origin may read it; default false. */
+  isOpen?: boolean
 }
 
 export function mountDocument (
-  scope: FastifyInstance, path: string, { members, maxAge, ...described }: PublicDocument,
-  read: (reply: FastifyReply) => object
+  scope: FastifyInstance, path: string, { members, maxAge, isOpen = false, ...described }: PublicDocument,
+  read: () => object
 ): void {
   const document = members === undefined
     ? { type: 'object', description: 'The document', additionalProperties: true }
@@ -28,7 +30,11 @@ export function mountDocument (
     schema: operation({ ...described, user: 'anyone', answers: { 200: document } }),
     onSend: async (_request, reply) => maxAge && allowCaching(reply, `public, max-age=${maxAge}`),
     exposeHeadRoute: false
-  }, async (_request, reply) => read(reply))
+  }, async (_request, reply) => {
+    if (isOpen) reply.header('Access-Control-Allow-Origin', '*')
+    return read()
+  })
+  if (isOpen) mountPreflight(scope, path)
 }
 
 /** Answers what browsers ask before a script of another origin sends its own headers. */

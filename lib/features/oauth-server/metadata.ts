@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
+import { urlOf } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { OptionsError } from '../../errors.js'
-import { type PublicDocument, assertFree, mountDocument, mountPreflight } from '../published.js'
+import { type PublicDocument, assertFree, mountDocument } from '../published.js'
 import { deviceAuthorization, redeemDevice } from './device.js'
 import { registrationEndpoint } from './registration.js'
 import { mountEndpoint, revocationEndpoint, tokenEndpoint } from './token.js'
@@ -10,7 +11,8 @@ const DOCUMENT: PublicDocument = {
   summary: 'The authorization server',
   description: 'For clients that have no token yet (RFC 8414).',
   operationId: 'authServerMetadata',
-  maxAge: 300
+  maxAge: 300,
+  isOpen: true
 }
 
 const TOKEN = {
@@ -59,30 +61,26 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
     mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
   }
 
-  const urlOf = (path: string): string => `${issuer}${auth.prefix}/oauth/${path}`
+  const endpoint = (path: string): string => urlOf(auth, `oauth/${path}`)
   const { pathname } = new URL(issuer)
   const url = `/.well-known/oauth-authorization-server${pathname.replace(/\/$/, '')}`
   assertFree(scope, url, 'oauthServer')
-  mountDocument(scope, url, DOCUMENT, reply => {
-    reply.header('Access-Control-Allow-Origin', '*')
-    return {
-      issuer,
-      authorization_endpoint: urlOf('authorize'),
-      token_endpoint: urlOf('token'),
-      revocation_endpoint: urlOf('revoke'),
-      ...(registration !== null && { registration_endpoint: urlOf('register') }),
-      ...(hasDevices && { device_authorization_endpoint: urlOf('device') }),
-      scopes_supported: [...new Set([...resources.values()].flatMap(({ scopes }) => [...scopes.keys()]))],
-      response_types_supported: ['code'],
-      response_modes_supported: ['query'],
-      grant_types_supported: ['authorization_code', 'refresh_token', ...Object.keys(grants)],
-      code_challenge_methods_supported: ['S256'],
-      token_endpoint_auth_methods_supported: ['none'],
-      revocation_endpoint_auth_methods_supported: ['none'],
-      authorization_response_iss_parameter_supported: true,
-      client_id_metadata_document_supported: documents !== null,
-      protected_resources: [...resources.keys()]
-    }
-  })
-  mountPreflight(scope, url)
+  mountDocument(scope, url, DOCUMENT, () => ({
+    issuer,
+    authorization_endpoint: endpoint('authorize'),
+    token_endpoint: endpoint('token'),
+    revocation_endpoint: endpoint('revoke'),
+    ...(registration !== null && { registration_endpoint: endpoint('register') }),
+    ...(hasDevices && { device_authorization_endpoint: endpoint('device') }),
+    scopes_supported: [...new Set([...resources.values()].flatMap(({ scopes }) => [...scopes.keys()]))],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token', ...Object.keys(grants)],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
+    authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: documents !== null,
+    protected_resources: [...resources.keys()]
+  }))
 }

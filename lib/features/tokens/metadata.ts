@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
 import { isSecureOrLocal } from '../../core/fetching.js'
-import { type PublicDocument, assertFree, mountDocument, mountPreflight } from '../published.js'
+import { type PublicDocument, assertFree, mountDocument } from '../published.js'
 import type { Site } from '../../core/site.js'
 import { OptionsError } from '../../errors.js'
 import { type ChecksOf, mustBe, optional, table, text } from '../../option-checks.js'
@@ -45,7 +45,9 @@ const RESOURCE_DOCUMENT: PublicDocument = {
   summary: 'The authorization servers of a protected resource',
   description: 'For clients that have no token yet (RFC 9728).',
   operationId: 'authResourceMetadata',
-  maxAge: 300
+  maxAge: 300,
+  // Scripts of any origin may look for the authorization server.
+  isOpen: true
 }
 
 /** Where documents are mounted in each application. */
@@ -101,13 +103,10 @@ export function resourcePublisher (auth: AuthContext) {
       throw new OptionsError(`metadata of requireBearerFor needs the route ${pathname} at the root of the ` +
         'application; register fastify-svc-auth outside the context with a prefix')
     }
-    mountDocument(root, pathname, RESOURCE_DOCUMENT, reply => {
-      // Scripts of any origin may look for the authorization server.
-      reply.header('Access-Control-Allow-Origin', '*')
+    mountDocument(root, pathname, RESOURCE_DOCUMENT, () => {
       const supported = published.scopes.size > 0 && { scopes_supported: [...published.scopes] }
       return { resource, ...members, ...supported, bearer_methods_supported: ['header'] }
     })
-    mountPreflight(root, pathname)
     resources.set(pathname, published)
     return href
   }
