@@ -1,4 +1,5 @@
 /** The features of the plugin. What loads its acts is a lazy border: see test/start.test.ts. */
+import type { FastifyBaseLogger } from 'fastify'
 import type { AuthContext, Method } from './core/context.js'
 import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
@@ -98,6 +99,6 @@ async function loadSections (auth: AuthContext): Promise<Section[]> {
 }
 
 /** Returns the members that features add to `app.auth`, whatever the options. */
-export function membersOf (auth: AuthContext): object {
-  return Object.assign({}, ...FEATURES.map(({ api }) => api?.(auth)))
+export function membersOf (auth: AuthContext, log: FastifyBaseLogger): object {
+  return Object.assign({}, ...FEATURES.map(({ api }) => api?.(auth, log)))
 }

@@ -101,7 +101,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
 
   const context = await contextOf(app, options)
   const { mailer, providers } = context
-  app.decorate('auth', Object.assign(new Auth(context, store, app.log), membersOf(context)))
+  app.decorate('auth', Object.assign(new Auth(context, store, app.log), membersOf(context, app.log)))
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
   app.decorateRequest('principal', { getter () { return principalOf(this) } })

@@ -53,7 +53,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
       })
     }
   },
-  show: ofUser('', 'Show a user, their links, factors and clients', [], async (auth, user, _values, store) =>
+  show: ofUser('', 'Show a user and what belongs to them', [], async (auth, user, _values, store) =>
     shown(auth, user, store)),
   grant: ofUser('--claim k=v...', 'Grant claims; k:=v for JSON', ['claim'], async (auth, user, values) => {
     warnOfUnconfirmed(user)
@@ -104,7 +104,7 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
 async function shown (auth: Authorization, user: User, store: SqlAuthStore) {
   const { unused } = await store.tables()
   // Its tables may not be there, where no application has the option.
-  const clients = unused.some(name => name.endsWith('-grants'))
+  const clients = unused.includes('grants')
     ? null
     : await (await import('../features/oauth-server/account.js')).clientsOf(store.featureTables, user)
   return {
@@ -148,9 +148,9 @@ async function withStore (
 ): Promise<object> {
   const store = await storeOf(values)
   try {
-    const { missing: lacking, unused, unknown } = await store.tables(mayLack)
+    const { missing: all, needed, unknown } = await store.tables(mayLack)
     // Without its options a command does not know whether a feature has tables to miss.
-    const missing = mayLack ? lacking : lacking.filter(name => !unused.includes(name))
+    const missing = mayLack ? all : needed
     if (unknown.length > 0) {
       throw unsupported(`The database is of a newer version, with ${unknown.join(', ')}; install that version.`)
     }

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { Secrets } from '../secrets.js'
 import type { Act } from './act.js'
 import type { AuthContext, SignInCheck } from './context.js'
@@ -25,7 +25,7 @@ export interface Feature {
   /** Returns whether the application requires a second factor; null for never. */
   readonly requirement?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['requiresFactor']
   /** Its members of `app.auth`, whose type it augments. */
-  readonly api?: (auth: AuthContext) => object
+  readonly api?: (auth: AuthContext, log: FastifyBaseLogger) => object
   /** Loads what its first request would wait for; called once the application is ready. */
   readonly preload?: (auth: AuthContext) => unknown
 }

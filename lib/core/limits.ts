@@ -46,6 +46,11 @@ export interface RateLimitOptions {
   /** Challenges for passkeys, one each four minutes of a sign-in page; default 3000. */
   challenge?: number | undefined
   /**
+   * Requests of programs to the authorization server from one address; default 30000. An assistant
+   * in the cloud asks from a few addresses for all its users.
+   */
+  token?: number | undefined
+  /**
    * Counts attempts: `memory`, in each process, or a store class as @fastify/rate-limit takes it.
    * By default `SqlAuthStore` on Postgres counts for all processes, other stores as `memory`.
    */
@@ -78,7 +83,8 @@ const LIMITS = {
   mail: attempts(30),
   code: attempts(60),
   factor: attempts(600),
-  challenge: attempts(3000)
+  challenge: attempts(3000),
+  token: attempts(30_000)
 }
 
 type Limited = keyof typeof LIMITS
@@ -298,6 +304,7 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     callback: limit('callback'),
     factor: limit('factor'),
     challenge: limit('challenge'),
+    token: limit('token'),
     reauthenticate: limitUser('reauthenticate', perUser),
     mail,
     code,

@@ -1,4 +1,4 @@
-import { FEATURE_PARTS } from '../session/feature-tables.js'
+import { FEATURE_PARTS, type FeaturePart } from '../session/feature-tables.js'
 
 /** The tables of the store by what needs them: they are made when it is first used. */
 export type TablePart = typeof PARTS[number]
@@ -18,8 +18,10 @@ export type Migrations = Readonly<Record<TablePart, readonly Migration[]>>
 export interface TableState {
   /** The migrations that were not applied. */
   readonly missing: readonly string[]
-  /** Those of them whose tables no feature has used. */
-  readonly unused: readonly string[]
+  /** Those of them that are not of an unused feature. */
+  readonly needed: readonly string[]
+  /** The features that have no tables yet. */
+  readonly unused: readonly FeaturePart[]
   /** The migrations of a newer version. */
   readonly unknown: readonly string[]
 }
@@ -29,9 +31,14 @@ export function tableState (migrations: Migrations, applied: readonly string[] |
   const namesOf = (part: TablePart): string[] => migrations[part].map(({ name }) => name)
   const known = PARTS.flatMap(namesOf)
   const done = applied ?? known
-  const unused = FEATURE_PARTS.map(namesOf).filter(names => !names.some(name => done.includes(name))).flat()
+  const missing = known.filter(name => !done.includes(name))
+  const unused = FEATURE_PARTS.filter(part => namesOf(part).every(name => missing.includes(name)))
+  const spared = unused.flatMap(namesOf)
   return {
-    missing: known.filter(name => !done.includes(name)), unused, unknown: done.filter(name => !known.includes(name))
+    missing,
+    needed: missing.filter(name => !spared.includes(name)),
+    unused,
+    unknown: done.filter(name => !known.includes(name))
   }
 }
 

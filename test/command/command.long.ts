@@ -88,10 +88,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
   t.test(`on ${engine}, a database of a newer version is left alone, by one sentence; tables of the application's own are taken`, async t => {
     const database = await emptyDatabase(t)
     const run = async (...args: string[]) => command(args, { LOCAL_AUTH_DB: database })
-    const execute = async (statement: string): Promise<void> => {
-      if (engine === 'Postgres') await query(database, statement)
-      else new Sqlite(database).exec(statement).close()
-    }
+    const execute = async (statement: string): Promise<void> => executeOn(engine, database, statement)
     await run('migrate')
     await execute("insert into svc_auth_migrations values ('9999_later')")
     for (const args of [['show', EMAIL], ['migrate'], ['migrate', '--check']]) {
@@ -102,6 +99,20 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
     await execute('drop table svc_auth_migrations')
     t.match(await run('create', EMAIL), { code: 0 })
     t.match(await run('migrate', '--check'), { code: 0 })
+  })
+
+  t.test(`on ${engine}, the tables of a feature that no application uses need not be there`, async t => {
+    const database = await emptyDatabase(t)
+    const run = async (...args: string[]) => command([...args, '--json'], { LOCAL_AUTH_DB: database })
+    await run('migrate')
+    await run('create', EMAIL)
+    await executeOn(engine, database, 'drop table svc_auth_clients; drop table svc_auth_grants')
+    await executeOn(engine, database, "delete from svc_auth_migrations where name = '0000_tables-grants'")
+    const shown = async () => JSON.parse((await run('show', EMAIL)).stdout)
+    t.notOk('clients' in await shown())
+    t.match(await run('migrate', '--check'), { code: 0 })
+    t.match(await run('migrate'), { code: 0 })
+    t.strictSame((await shown()).clients, [])
   })
 }
 
@@ -201,6 +212,11 @@ t.test('a key that the command makes signs tokens, from its time on', async t =>
 })
 
 let count = 0
+
+async function executeOn (engine: string, database: string, statement: string): Promise<void> {
+  if (engine === 'Postgres') await query(database, statement)
+  else new Sqlite(database).exec(statement).close()
+}
 
 /** A database with tables, and with a user if one is named. */
 async function prepared (email?: string): Promise<string> {

@@ -35,9 +35,13 @@ export function addResource (app: FastifyInstance): void {
 
 /** An application with an authorization server, and its resource. */
 export async function startServer (
-  t: Test, server?: Partial<OAuthServerOptions>, options?: AuthPluginOptions, fastify: FastifyServerOptions = {}
+  t: Test, server?: Partial<OAuthServerOptions>, options?: AuthPluginOptions, fastify: FastifyServerOptions = {},
+  extend: (app: FastifyInstance) => void = () => {}
 ): Promise<FastifyInstance> {
-  return startApp(t, serverOptions(server, options), fastify, addResource)
+  return startApp(t, serverOptions(server, options), fastify, app => {
+    addResource(app)
+    extend(app)
+  })
 }
 
 /** A browser in which Ada is signed in. */

@@ -34,6 +34,7 @@ describe('the authorization server', () => {
     const { auth } = {} as FastifyInstance
     expect(auth.grants('user')).type.toBe<Promise<ConnectedClient[]>>()
     expect(auth.endGrant('user', 'grant')).type.toBe<Promise<boolean>>()
+    expect(auth.endGrant).type.toBeCallableWith('user', 'grant', { actor: 'support' })
     expect(auth.endGrant).type.not.toBeCallableWith('user')
   })
 })

@@ -50,6 +50,21 @@ export interface Cause {
   actor?: string | undefined
 }
 
+/**
+ * Checks the last argument of a method, and returns what its events are published with.
+ *
+ * @param log where there is no request
+ * @param others further options of the method
+ */
+export function sourceOfCause (
+  method: string, cause: Cause, log: AuditLog | undefined, others: readonly string[] = []
+): AuditSource {
+  assertKnownOptions(method, cause, ['request', 'actor', ...others])
+  const { request, actor } = cause
+  if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
+  return sourceOf<AuditSource>(request ?? { log }, actor)
+}
+
 /** How {@link Users.block} blocks a user. */
 export interface BlockOptions extends Cause {
   /** When the block ends by itself, in the future; default never. */
@@ -344,10 +359,7 @@ export class Users {
 
   /** Checks the last argument of a method, and returns what its events are published with. */
   protected sourceOf (method: string, options: KeptSession, ...others: string[]): AuditSource {
-    assertKnownOptions(method, options, ['request', 'actor', ...others])
-    const { request = options.except, actor } = options
-    if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
-    return sourceOf<AuditSource>(request ?? { log: this.#log }, actor)
+    return sourceOfCause(method, { ...options, request: options.request ?? options.except }, this.#log, others)
   }
 
   /** Whether users can still sign in who have these links. A script knows no options. */

@@ -1,5 +1,6 @@
 import type { AuthContext } from '../../core/context.js'
-import { checkedUserId } from '../app-auth/users.js'
+import type { AuditLog } from '../../audit.js'
+import { type Cause, checkedUserId, sourceOfCause } from '../app-auth/users.js'
 import type { ConnectedClient } from './account.js'
 
 declare module '../app-auth/auth.js' {
@@ -21,14 +22,17 @@ export interface GrantMembers {
    * @param id of {@link ConnectedClient}
    * @returns false when {@link grants} lists none with this id
    */
-  readonly endGrant: (userId: string, id: string) => Promise<boolean>
+  readonly endGrant: (userId: string, id: string, cause?: Cause) => Promise<boolean>
 }
 
 /** What they do is loaded when it is asked for. */
-export function grantMembers (auth: Pick<AuthContext, 'accounts' | 'parts'>): GrantMembers {
+export function grantMembers (auth: Pick<AuthContext, 'accounts' | 'parts'>, log: AuditLog): GrantMembers {
   const load = () => import('./account.js')
   return {
     grants: async userId => (await load()).connectedClients(auth, userId),
-    endGrant: async (userId, id) => (await load()).endGrantOf(auth, checkedUserId(userId), id, {})
+    endGrant: async (userId, id, cause = {}) => {
+      const source = sourceOfCause('endGrant', cause, log)
+      return (await load()).endGrantOf(auth, checkedUserId(userId), id, source)
+    }
   }
 }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { Browser } from '../../../test/helpers/browser.js'
 import { advanceClock } from '../../../test/helpers/clock.js'
 import {
@@ -134,6 +135,27 @@ t.test('users see the clients that they have connected, and disconnect them', as
   t.equal(ended.statusCode, 204, ended.body)
   t.equal((await ask(app, token)).statusCode, 401)
   t.equal((await browser.post('/auth/local/grants/end', { id: grant?.id })).statusCode, 404)
+})
+
+t.test('an application that ends a grant is named in the event, or its user is', async t => {
+  const app = await startServer(t, {}, {}, {}, app => {
+    app.post('/end', async request => {
+      const { userId } = app.auth.user(request)
+      const [grant] = await app.auth.grants(userId)
+      return app.auth.endGrant(userId, String(grant?.id), { request })
+    })
+  })
+  const browser = await signedIn(app)
+  const userId = String((await app.auth.findUser({ email: ADA.email }))?.userId)
+  const events = eventsOf(t, 'grant-ended')
+  await new Client(app).connect(browser)
+  const [grant] = await app.auth.grants(userId)
+  t.equal(await app.auth.endGrant(userId, String(grant?.id), { actor: 'support' }), true)
+  t.equal(await app.auth.endGrant(userId, String(grant?.id), { actor: 'support' }), false)
+  await t.rejects(app.auth.endGrant(userId, String(grant?.id), { actor: '' }), { code: 'invalid_request' })
+  await new Client(app).connect(browser)
+  t.equal((await browser.post('/end')).body, 'true')
+  t.match(events, [{ userId, clientId: 'assistant', actor: 'support' }, { userId, actor: userId, ip: String }])
 })
 
 t.test('the server and its resource say where they are', async t => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
+import { localProvider } from '../../../test/helpers/app.js'
 import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { advanceClock } from '../../../test/helpers/clock.js'
 import {
@@ -8,6 +9,7 @@ import {
 } from '../../../test/helpers/oauth-app.js'
 import { type AuthPluginOptions, SqlAuthStore } from '../../index.js'
 import type { OAuthServerOptions } from '../../oauth-server.js'
+import { mailbox } from '../../testing.js'
 
 const TOKEN = '/auth/oauth/token'
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000]
@@ -236,6 +238,25 @@ t.test('attack 180: a refresh token that is sent again after an hour is refused 
   const last = await client.refresh(next.refresh_token)
   isAnswer(t, last, 200)
   t.equal((await ask(app, last.json<Tokens>().access_token)).statusCode, 200)
+})
+
+t.test('attack 180: the user is told of a replay by mail, once a day', async t => {
+  const mails = mailbox()
+  const { app, client, tokens } = await connected(t, {}, { local: localProvider({ sendMail: mails.sendMail }) })
+  const next = (await client.refresh(tokens.refresh_token)).json<Tokens>()
+  await client.refresh(next.refresh_token)
+  const replay = async (): Promise<void> => {
+    isAnswer(t, await client.refresh(tokens.refresh_token), 400, 'invalid_grant')
+    await app.auth.mailsSent()
+  }
+  await Promise.all(Array.from({ length: 5 }, replay))
+  advanceClock(t, 23 * HOUR)
+  await replay()
+  const notices = () => mails.all.filter(({ kind }) => kind === 'token-replayed')
+  t.match(notices(), [{ to: ADA.email }])
+  advanceClock(t, 25 * HOUR)
+  await replay()
+  t.equal(notices().length, 2)
 })
 
 t.test("attack 180: with replays: 'end-grant' it ends the grant", async t => {

@@ -9,7 +9,7 @@ import { AuthError } from '../../errors.js'
 import { TAKEN } from '../../session/store.js'
 import { mountPreflight } from '../published.js'
 import type { TokenClaims } from '../tokens/token-claims.js'
-import { isKnownClient } from './clients.js'
+import { REGISTERED, isKnownClient } from './clients.js'
 import { CODE, type CodeContent, codeKey, endGrant, isVerifierOf } from './consent.js'
 import {
   CODE_MS, type Grant, type Issued, accessToken, firstTokens, presentedToken, refreshed,
@@ -49,7 +49,7 @@ export type Endpoint = (request: FastifyRequest, reply: FastifyReply) => Promise
  */
 export function mountEndpoint (
   scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint,
-  limit: 'challenge' | 'register' = 'challenge'
+  limit: 'token' | 'register' = 'token'
 ): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
   const open = (reply: FastifyReply): FastifyReply => reply.header('Access-Control-Allow-Origin', '*')
@@ -159,7 +159,8 @@ export async function giveTokens (server: Server, grantId: string, { resource, s
     const next = isCurrent(found) ? firstTokens(found.grant, { lifetimes, now, resource, scope }) : 'expired'
     return [typeof next === 'string' ? null : next.grant, next]
   })
-  if (typeof next !== 'string' && server.registration !== null) await grants.noteClientUse(next.grant.clientId, now)
+  const { clientId = '' } = typeof next === 'string' ? {} : next.grant
+  if (REGISTERED.test(clientId)) await grants.noteClientUse(clientId, now)
   return answerOf(next)
 }
 
