@@ -189,14 +189,17 @@ function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter
 
 /** Runs in the background, once the application is ready, what its first login would wait for. */
 function afterReady (app: FastifyInstance, steps: () => ReadonlyArray<() => unknown>): void {
+  let isClosing = false
+  app.addHook('preClose', async () => { isClosing = true })
   const work = async (): Promise<void> => {
     for (const step of steps()) {
+      if (isClosing) return
       // Requests that came during the start are served first.
       await setImmediate()
       try {
         await step()
       } catch (error) {
-        app.log.error({ err: error }, 'Requests that need this part will fail')
+        if (!isClosing) app.log.error({ err: error }, 'Requests that need this part will fail')
       }
     }
   }

@@ -6,7 +6,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import openapiTypes, { astToString } from 'openapi-typescript'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
-import { type LocalIdentityProviderOptions, OidcProvider } from '../lib/index.js'
+import { type LocalIdentityProviderOptions, OidcProvider, SqlAuthStore } from '../lib/index.js'
+import { OAuthServer } from '../lib/oauth-server.js'
 import { Pages } from '../lib/pages.js'
 import { Passkeys } from '../lib/passkeys.js'
 import { SecondFactor } from '../lib/second-factor.js'
@@ -50,7 +51,14 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail: mailbox().sendMail, signInByMail: true, registration }),
     dataSecret: LOCAL_SECRET,
     session: { secret: SESSION_SECRET, remember: { days: 30 } },
+    store: new SqlAuthStore(':memory:'),
     pages: new Pages({ name: 'Shop' }),
+    oauthServer: new OAuthServer({
+      resources: { [`${baseUrl}/mcp`]: { scopes: { read: 'Read your notes' } } },
+      clients: [{ client_id: 'cli', client_name: 'Command line', redirect_uris: [] }],
+      registration: true,
+      device: { clients: ['cli'] }
+    }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     passkeys: new Passkeys({ name: 'Shop', relatedOrigins: ['https://other.example'], createOnSignIn: true })
   })

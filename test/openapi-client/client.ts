@@ -37,6 +37,21 @@ function clientOf (baseUrl: string, called: Called[]) {
   return auth
 }
 
+/** Calls the authorization server, of which the user is signed in. */
+async function callServer (auth: ReturnType<typeof clientOf>): Promise<void> {
+  const client = { client_id: 'cli' }
+  await auth.GET('/.well-known/oauth-authorization-server')
+  await auth.POST('/auth/oauth/token', { body: { ...client, grant_type: 'refresh_token' } })
+  await auth.POST('/auth/oauth/revoke', { body: client })
+  await auth.POST('/auth/oauth/device', { body: client })
+  await auth.POST('/auth/oauth/register', { body: { redirect_uris: ['https://client.example/callback'] } })
+  await auth.GET('/auth/oauth/authorize', PAGE)
+  await auth.POST('/auth/oauth/authorize', { body: { waiting: 'none', seen: 'nothing', decision: 'deny' } })
+  await auth.GET('/auth/device', PAGE)
+  await auth.POST('/auth/device', { body: { user_code: 'BCDF-GHJK' } })
+  await auth.POST('/auth/local/grants/end', { body: { client: 'cli' } })
+}
+
 /** Calls what an application has whose users confirm their address first. */
 export async function registerFirst (baseUrl: string, called: Called[]): Promise<void> {
   const auth = clientOf(baseUrl, called)
@@ -96,6 +111,8 @@ export async function callEach (baseUrl: string, called: Called[]): Promise<void
   await auth.GET('/.well-known/change-password', PAGE)
   await auth.GET('/.well-known/webauthn')
   await auth.GET('/.well-known/passkey-endpoints')
+
+  await callServer(auth)
 
   await auth.POST('/auth/local/revoke', { body: {} })
   await auth.POST('/auth/local/forgot-password', { body: { email: ADA.email } })

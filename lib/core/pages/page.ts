@@ -44,12 +44,23 @@ export interface Section {
 /** Makes a page; null once the request was answered otherwise. */
 type PageOf = (auth: AuthContext, view: View) => Promise<Page | null>
 
-/** @param route `path`: below the prefix; its last part names the page in the document */
-export function page ({ path, when }: { path: string, when?: Act['when'] }, pageOf: PageOf): Act {
-  return { when, mount: mounting => { mountPage(mounting, path, pageOf) } }
+const HTML = { type: 'string', description: 'A page in HTML' }
+
+interface PageRoute {
+  /** Below the prefix; its last part names the page in the document. */
+  path: string
+  when?: Act['when']
+  /** Whether it answers 400, too: a page that says what is wrong with its parameters. */
+  isChecked?: boolean
 }
 
-function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageOf: PageOf): void {
+export function page (route: PageRoute, pageOf: PageOf): Act {
+  return { when: route.when, mount: mounting => { mountPage(mounting, route, pageOf) } }
+}
+
+function mountPage (
+  { scope, auth, failurePages }: Mounting, { path, isChecked = false }: PageRoute, pageOf: PageOf
+): void {
   const name = path.slice(path.lastIndexOf('/') + 1)
   const layout = needed(auth.layout, 'pages')
   const show = async (
@@ -75,7 +86,7 @@ function mountPage ({ scope, auth, failurePages }: Mounting, path: string, pageO
       summary: `The page ${name}`,
       operationId: operationIdOf(`${name}-page`),
       user: 'signed-in-or-not',
-      answers: { 200: { type: 'string', description: 'A page in HTML' }, 302: redirect },
+      answers: { 200: HTML, 302: redirect, ...(isChecked && { 400: HTML }) },
       refuses: ['unavailable']
     }),
     onRequest: auth.redirectToBaseUrl,

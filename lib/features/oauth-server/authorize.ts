@@ -61,7 +61,7 @@ async function findWaiting ({ records }: AuthContext, id: unknown): Promise<Wait
  * Shows what a client asks for, once the user is signed in and authenticated as the resource says.
  * The client learns nothing until its redirect URI is known to be its own.
  */
-const authorizationPage = page({ path: '/oauth/authorize', when: hasServer }, async (auth, view) => {
+const authorizationPage = page({ path: '/oauth/authorize', when: hasServer, isChecked: true }, async (auth, view) => {
   const { request, reply, typed } = view
   const server = serverOf(auth)
   const { waiting: id = typed.waiting, ...query }: Record<string, unknown> = Object(request.query)

@@ -35,6 +35,7 @@ const DEVICE = {
 }
 const REGISTER = {
   path: 'oauth/register',
+  status: 201,
   summary: 'Register a client',
   description: 'RFC 7591.',
   operationId: 'authOauthRegister'

@@ -60,12 +60,11 @@ export function registrationAnswer ({ id, name, redirectUris }: OAuthClient, cre
 export function registrationEndpoint (
   { grants, schemes }: Server, most: number
 ): Endpoint {
-  return async (request, reply) => {
+  return async request => {
     const content = readRegistration(request.body, schemes)
     const createdAt = Date.now()
     const clientId = `client_${randomBytes(18).toString('base64url')}`
     await grants.addClient({ clientId, content, createdAt, usedAt: null }, most, createdAt - DAY_MS)
-    reply.code(201)
     return registrationAnswer({ id: clientId, ...content, firstParty: false, kind: 'registered' }, createdAt)
   }
 }

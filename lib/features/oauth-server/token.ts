@@ -35,20 +35,31 @@ export class OAuthError extends Error {
 const invalidGrant = (): OAuthError => new OAuthError('invalid_grant', 'The code or token is not valid any more.')
 
 /** An endpoint in the document: its path is below the prefix. */
-type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & { readonly path: string }
+type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & {
+  readonly path: string
+  /** The status of its answer; default 200. */
+  readonly status?: number
+}
 
 const FIELDS = { type: 'object', description: 'As the specification says', additionalProperties: true }
 const ANSWER = { ...FIELDS, description: 'The answer, as the specification says' }
+const FAILURE = {
+  type: 'object',
+  description: 'A failure (RFC 6749 section 5.2)',
+  required: ['error', 'error_description'],
+  properties: { error: { type: 'string' }, error_description: { type: 'string' } }
+}
+const FAILURES = { 400: FAILURE, 401: FAILURE, '4xx': FAILURE, '5xx': FAILURE }
 
 /** Returns the body of the answer. */
-export type Endpoint = (request: FastifyRequest, reply: FastifyReply) => Promise<object>
+export type Endpoint = (request: FastifyRequest) => Promise<object>
 
 /**
  * Mounts an endpoint for clients of any origin, which send no cookies and read the errors of
  * RFC 6749 section 5.2.
  */
 export function mountEndpoint (
-  scope: FastifyInstance, auth: AuthContext, { path, ...described }: Described, endpoint: Endpoint,
+  scope: FastifyInstance, auth: AuthContext, { path, status = 200, ...described }: Described, endpoint: Endpoint,
   limit: 'token' | 'register' = 'token'
 ): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
@@ -57,12 +68,15 @@ export function mountEndpoint (
     method: 'POST',
     url,
     schema: {
-      ...operation({ ...described, user: 'anyone', answers: { 200: ANSWER } }), consumes: FORM_OR_JSON, body: FIELDS
+      ...operation({ ...described, user: 'anyone', answers: { [status]: ANSWER } }),
+      response: { [status]: ANSWER, ...FAILURES },
+      consumes: FORM_OR_JSON,
+      body: FIELDS
     },
     errorHandler (error, request, reply) { answerError(open(reply), request, error) },
     async handler (request, reply) {
       await auth.limits[limit](request)
-      return open(reply).send(await endpoint(request, reply))
+      return open(reply).code(status).send(await endpoint(request))
     }
   })
   mountPreflight(scope, url)
