@@ -13,6 +13,7 @@ import type { MailPages } from './mail.js'
 import type { Mailer } from './mailer.js'
 import type { Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
+import type { ActingRule } from './acting.js'
 import type { Findings } from './findings.js'
 import type { Content } from './pages/elements.js'
 import type { HashingSubmission, Passwords, Submission } from './submission.js'
@@ -72,12 +73,14 @@ export interface AuthContext {
   readonly signInChecks: readonly SignInCheck[]
   /** Whether the application requires a second factor of a sign-in; null for never. */
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
+  /** Whether a user may act as another one; null for never. */
+  readonly mayAct: ActingRule | null
   /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
   readonly formPaths: Map<string, string>
 }
 
 /** What asks for accounts alone. */
-export type WithAccounts = Pick<AuthContext, 'accounts'>
+export type WithAccounts = Pick<AuthContext, 'accounts' | 'mayAct'>
 
 /** A sign-in by a first factor, which the application's rule is asked about. */
 export interface FirstFactor {

@@ -3,6 +3,7 @@ import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
+import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
@@ -20,6 +21,8 @@ export interface FeatureOptions {
   passkeys?: Passkeys | undefined
   /** `new OAuthServer({ resources })` of `fastify-svc-auth/oauth-server`; needs `baseUrl`. */
   oauthServer?: OAuthServer | undefined
+  /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
+  impersonation?: ImpersonationOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -31,6 +34,7 @@ export const FEATURE_OPTIONS = {
     (value): value is Passkeys => isBranded(value, 'Passkeys')), null),
   oauthServer: optional(mustBe('new OAuthServer({ resources }) of fastify-svc-auth/oauth-server',
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
+  impersonation: checkedImpersonation,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -38,18 +42,20 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer }: {
-    secondFactor: SecondFactor | null, passkeys: Passkeys | null, oauthServer: OAuthServer | null
+  { secondFactor, passkeys, oauthServer, impersonation }: {
+    secondFactor: SecondFactor | null, passkeys: Passkeys | null, oauthServer: OAuthServer | null,
+    impersonation: Impersonation | null
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
     secondFactor: secondFactor?.resolve(setup) ?? null,
     passkeys: passkeys?.resolve(setup) ?? null,
-    oauthServer: oauthServer?.resolve(setup) ?? null
+    oauthServer: oauthServer?.resolve(setup) ?? null,
+    impersonation
   })
 }
 
 /** Returns the pages that parts have, where the application has none; those of later parts win. */
 export function pagesOf (parts: Readonly<Parts>): PagesOfPart['pages'] {
-  return Object.assign({}, ...Object.values(parts).map(part => part?.pages).reverse())
+  return Object.assign({}, ...Object.values(parts).map(part => Object(part).pages).reverse())
 }

@@ -220,7 +220,7 @@ export async function verifyCode (
  * @see RFC 6238 section 5.2
  */
 async function spendCode (
-  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'parts' | 'sealer'>,
   submission: FactorSubmission,
   owner: CodeOwner,
   { kind, code }: TypedCode
@@ -264,7 +264,7 @@ export async function countAttempt (
 
 /** Checks a code of an app before the rule of the account, which does not wait for the secret. */
 async function totpSpending (
-  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>, request: FastifyRequest, userId: string, code: string
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'parts' | 'sealer'>, request: FastifyRequest, userId: string, code: string
 ): Promise<FactorSpending> {
   const factor = (await auth.accounts.factors(userId)).find(({ kind }) => kind === APP)
   if (factor === undefined) return () => null

@@ -206,6 +206,11 @@ export const es: Texts = {
     deviceDone: 'El dispositivo está conectado. Puedes cerrar esta página.',
     deviceDenied: 'El dispositivo no se ha conectado.'
   },
+  impersonation: {
+    text: 'Está viendo esto como {user}.',
+    end: 'Terminar',
+    listed: 'Este servicio, para asistencia'
+  },
   errors: {
     invalid: 'El correo electrónico o la contraseña no son correctos.',
     wrong_password: 'La contraseña no es correcta.',
@@ -242,6 +247,7 @@ export const es: Texts = {
     sent_twice: 'Esto se envió dos veces. La primera se llevó a cabo y tu sesión se ha cerrado. Vuelve a ' +
       'iniciar sesión.',
     forbidden: 'No tienes permiso para hacer esto.',
+    impersonating: 'No es posible mientras ve la aplicación como otra persona. Termine primero.',
     reauthenticate: 'Vuelve a iniciar sesión para continuar.',
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
