@@ -154,7 +154,10 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
   const hasSteps = mailer !== null || Object.values(resolved.parts).some(part => part !== null)
-  const pageLayout = hasSteps ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site, prefix: resolved.prefix }) : layout
+  const { prefix } = resolved
+  const pageLayout = hasSteps
+    ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site, prefix })
+    : layout
   const context = {
     ...resolved,
     capabilities,

@@ -57,6 +57,7 @@ CREATE TABLE `svc_auth_sessions` (
 );
 --> statement-breakpoint
 CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);--> statement-breakpoint
+CREATE INDEX `svc_auth_sessions_shown` ON `svc_auth_sessions` (proofs ->> '$.acting.user.userId') WHERE proofs ->> '$.acting.user.userId' is not null;--> statement-breakpoint
 CREATE TABLE `svc_auth_users` (
 	`user_id` text PRIMARY KEY NOT NULL,
 	`email` text,

@@ -1,15 +1,12 @@
 /** Sessions in which a user sees the application as another one: impersonation. */
 import type { FastifyRequest } from 'fastify'
-import type { AccountStatus, User } from '../accounts/account.js'
+import type { AccountStatus } from '../accounts/account.js'
 import { audit, sourceOf } from '../audit.js'
 import { AuthError } from '../errors.js'
-import type { Acting } from '../schema/sessions.js'
 import { renewSession, updateRecord } from '../session/lifecycle.js'
 import { type SessionRecord, actingIn, hideUser, ownRecordIn } from '../session/record.js'
+import type { Acting } from '../session/store.js'
 import type { AuthContext } from './context.js'
-
-/** Whether the application lets a user act as another one, now. */
-export type ActingRule = (actor: User, user: User) => Promise<boolean>
 
 /** The config of a route that serves impersonations: those of other routes are refused. */
 export const WHILE_IMPERSONATING: object = { svcAuthWhileImpersonating: true }

@@ -13,7 +13,6 @@ import type { MailPages } from './mail.js'
 import type { Mailer } from './mailer.js'
 import type { Link, User } from '../accounts/account.js'
 import type { AuthenticationMethod, Principal, Proof } from '../authentication.js'
-import type { ActingRule } from './acting.js'
 import type { Findings } from './findings.js'
 import type { Content } from './pages/elements.js'
 import type { HashingSubmission, Passwords, Submission } from './submission.js'
@@ -79,7 +78,10 @@ export interface AuthContext {
   readonly formPaths: Map<string, string>
 }
 
-/** What asks for accounts alone. */
+/** Whether the application lets a user see it as another one, now. */
+export type ActingRule = (actor: User, user: User) => Promise<boolean>
+
+/** What asks for users, and for the one whom a session shows. */
 export type WithAccounts = Pick<AuthContext, 'accounts' | 'mayAct'>
 
 /** A sign-in by a first factor, which the application's rule is asked about. */

@@ -169,6 +169,8 @@ export function accountReads (
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: Omit<OneTimeEntries, 'find' | 'takenAt'>
   readonly userId: SQLWrapper
+  /** The user whom an impersonation shows in a session, as the index has it. */
+  readonly shownUser: SQL
 }
 
 /** How many rows a sweep looks at in one statement: SQLite holds up the process meanwhile. */
@@ -176,7 +178,7 @@ const SWEPT = 1000
 
 /** Keeps sessions and what they own, and removes what is over while some are written. */
 export function sqlSessions (
-  database: SqlDatabase, { find, insert, end, entries, userId: ofUser }: SqlSessionsDialect
+  database: SqlDatabase, { find, insert, end, entries, userId: ofUser, shownUser }: SqlSessionsDialect
 ): SessionRows {
   const { sessions, oneTimeEntries } = database.tables
   const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt } = sessions
@@ -185,6 +187,11 @@ export function sqlSessions (
   const listed = database.query(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
     .from(sessions)
     .where(and(eq(userId, ofUser), eq(generation, given('generation')), isOpen))
+    .orderBy(desc(seenAt))
+    .limit(MAX_LISTED))
+  const showing = database.query(db => db.select({ idHash, userId, proofs, userAgent, createdAt, seenAt, expiresAt })
+    .from(sessions)
+    .where(and(sql`${shownUser} is not null`, eq(shownUser, given('userId')), isOpen))
     .orderBy(desc(seenAt))
     .limit(MAX_LISTED))
   const { hash, kind, owner, content, startedAt } = oneTimeEntries
@@ -209,7 +216,8 @@ export function sqlSessions (
       update: async (id, { user, ...change }) => database.execute(db => db.update(sessions)
         .set({ ...user, ...change })
         .where(and(eq(idHash, id), isNull(endedAt)))),
-      ofUser: async (userId, generation, now) => listed({ userId, generation, now })
+      ofUser: async (userId, generation, now) => listed({ userId, generation, now }),
+      showing: async (userId, now) => showing({ userId, now })
     },
     entries: {
       ...entries,

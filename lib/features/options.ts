@@ -43,7 +43,9 @@ export const FEATURE_OPTIONS = {
 /** Makes the parts of the options that are given. */
 export function partsOf (
   { secondFactor, passkeys, oauthServer, impersonation }: {
-    secondFactor: SecondFactor | null, passkeys: Passkeys | null, oauthServer: OAuthServer | null,
+    secondFactor: SecondFactor | null
+    passkeys: Passkeys | null
+    oauthServer: OAuthServer | null
     impersonation: Impersonation | null
   }, setup: PartSetup
 ): Readonly<Parts> {

@@ -69,7 +69,10 @@ export const sessions = sqliteTable('svc_auth_sessions', {
   signedOut: integer('signed_out', { mode: 'boolean' }).notNull(),
   replacedBy: text('replaced_by')
 }, table => [
-  index('svc_auth_sessions_user').on(table.userId)
+  index('svc_auth_sessions_user').on(table.userId),
+  // Few sessions have an impersonation.
+  index('svc_auth_sessions_shown').on(sql`proofs ->> '$.acting.user.userId'`)
+    .where(sql`proofs ->> '$.acting.user.userId' is not null`)
 ])
 
 /** What may be used once, such as the sign-ins that were started at a provider. */

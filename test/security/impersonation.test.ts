@@ -157,7 +157,7 @@ t.test('attack 194: what app.auth changes for a request is refused, and events o
 })
 
 t.test('attack 194: what starts or ends more than a sign-in is refused at the routes that serve it', async t => {
-  const { app, browser, sue, ada, rows } = await impersonating(t)
+  const { browser, sue, ada, rows } = await impersonating(t)
   const before = rows()
   for (const what of ['link=true', 'reauthenticate=true']) {
     assertRefused(t, await browser.get(`/auth/own/login?${what}`, { accept: 'text/html' }), `GET ${what}`)

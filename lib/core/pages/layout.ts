@@ -230,7 +230,8 @@ header a { font-weight: 600; text-decoration: none }
 header img { block-size: 2rem }
 .svc-auth-impersonation {
   display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; justify-content: space-between;
-  margin-block-end: 1.5rem; padding: .5rem 1rem; border: 2px solid var(--auth-danger); border-radius: var(--auth-radius);
+  margin-block-end: 1.5rem; padding: .5rem 1rem; border: 2px solid var(--auth-danger);
+  border-radius: var(--auth-radius);
 }
 .svc-auth-impersonation > * { margin: 0; inline-size: auto }
 footer { margin-block-start: 3rem; font-size: .875rem }

@@ -31,7 +31,8 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'ALTER TABLE "svc_auth_sessions" ADD CONSTRAINT "svc_auth_sessions_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");',
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
-      'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");'
+      'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");',
+      'CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ((proofs #>> \'{acting,user,userId}\')) WHERE proofs #>> \'{acting,user,userId}\' is not null;'
     ]
   }],
   grants: [{

@@ -30,7 +30,8 @@ export function postgresSessions (
     insert: insert(database),
     end: end(database, revocations),
     entries: postgresEntries(database),
-    userId: USER_ID
+    userId: USER_ID,
+    shownUser: sql`${sessions.proofs} #>> '{acting,user,userId}'`
   })
   return { ...rows, attempts: postgresAttempts(database) }
 }

@@ -226,7 +226,8 @@ export function sqliteSessions (database: SqliteDatabase): SessionRows {
     insert: insertSession(database),
     end: end(database),
     entries: sqliteEntries(database),
-    userId: given('userId')
+    userId: given('userId'),
+    shownUser: sql`${sessions.proofs} ->> '$.acting.user.userId'`
   })
 }
 

@@ -52,7 +52,7 @@ export async function impersonate (
   return { ...shown, impersonator: actor.userId }
 }
 
-function checkedOptionsOf (options: ImpersonateOptions, most: number): Required<ImpersonateOptions> & { minutes: number } {
+function checkedOptionsOf (options: ImpersonateOptions, most: number): { reason: string, minutes: number } {
   assertKnownOptions('impersonate', Object(options), ['reason', 'minutes'])
   const { reason, minutes = most } = Object(options)
   if (!isText(reason) || reason.trim() === '' || reason.length > MAX_REASON) {

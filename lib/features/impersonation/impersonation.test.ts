@@ -25,6 +25,7 @@ export function addImpersonation (app: FastifyInstance): void {
   app.get('/recent', { preHandler: auth.requireRecent({ within: 600 }) }, async () => 'recent')
   app.get('/recent-anyway', { preHandler: auth.requireRecent({ within: 600, impersonated: true }) }, async () => 'recent')
   app.get('/refreshed', { preHandler: [auth.refresh, auth.requireUser] }, async request => request.principal)
+  app.get('/devices', async request => auth.sessions(String(request.principal?.userId), { current: request }))
   app.get('/bar', async request => auth.impersonationBar(request, { next: '/customers' }))
 }
 
@@ -113,6 +114,28 @@ for (const [kept, keep] of ALL_SESSIONS) {
   })
 }
 
+for (const [kept, keep] of ALL_SESSIONS.filter(([name]) => !name.includes('serialises'))) {
+  t.test(`attack 195: the list of a user's sessions has an impersonation, and its user can end it, with ${kept}`, async t => {
+    const { store } = await keep(t)
+    const { app, browser, sue, ada, start } = await withSupport(t, { store })
+    const user = new Browser(app)
+    await user.post('/auth/local/login', { email: 'ada@example.com', password: PASSWORD })
+    await start()
+    const seen: Array<{ current: boolean, impersonator: string | null }> = (await browser.get('/devices')).json()
+    t.match(seen.filter(({ current }) => current), [{ impersonator: sue }])
+
+    const [own, , showing] = await app.auth.sessions(ada)
+    t.match([own, showing], [{ impersonator: null, impersonating: null }, { impersonator: sue, impersonating: null }])
+    t.match(await app.auth.sessions(sue), [{ impersonator: null, impersonating: ada }])
+
+    const ended = await user.post('/auth/local/sessions/end', { id: showing?.id })
+    t.equal(ended.statusCode, 204)
+    t.equal((await browser.get('/guarded')).statusCode, 401)
+    t.equal((await browser.get('/me')).json().principal, null, 'the session of the one who looked has ended, too')
+    t.equal((await app.auth.sessions(ada)).length, 2)
+  })
+}
+
 t.test('attack 193: an impersonation ends after its time, and never lasts longer than an hour', async t => {
   const { browser, sue, ada, start, shown } = await withSupport(t)
   await start({ minutes: 10 })
@@ -120,7 +143,7 @@ t.test('attack 193: an impersonation ends after its time, and never lasts longer
   t.match(await shown(), { userId: ada })
   advanceClock(t, MINUTE_MS)
   t.equal((await browser.get('/me')).json().principal, null, 'also without a guard')
-  t.equal((await browser.post('/auth/local/delete-account', { current: PASSWORD })).statusCode, 403)
+  t.equal((await browser.post('/auth/local/token')).statusCode, 403)
   t.equal((await browser.get('/guarded')).statusCode, 401)
   t.match(await shown(), { userId: sue, impersonator: undefined })
   for (const minutes of [0, 61, 1.5, Infinity, '10']) t.equal((await start({ minutes })).statusCode, 400, String(minutes))

@@ -1,5 +1,5 @@
 import type { User } from '../../accounts/account.js'
-import type { ActingRule } from '../../core/acting.js'
+import type { ActingRule } from '../../core/context.js'
 import { callHook } from '../../hooks.js'
 import { type ChecksOf, boolean, callable, optional, table, wholeNumber } from '../../option-checks.js'
 

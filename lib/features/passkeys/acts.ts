@@ -265,7 +265,9 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-async function provingUser (auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>, request: FastifyRequest): Promise<User> {
+async function provingUser (
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>, request: FastifyRequest
+): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
   const user = userId === null ? null : await auth.accounts.findUser({ userId })

@@ -264,7 +264,7 @@ export async function countAttempt (
 
 /** Checks a code of an app before the rule of the account, which does not wait for the secret. */
 async function totpSpending (
-  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'parts' | 'sealer'>, request: FastifyRequest, userId: string, code: string
+  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>, request: FastifyRequest, userId: string, code: string
 ): Promise<FactorSpending> {
   const factor = (await auth.accounts.factors(userId)).find(({ kind }) => kind === APP)
   if (factor === undefined) return () => null
