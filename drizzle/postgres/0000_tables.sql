@@ -77,7 +77,7 @@ CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id
 CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");--> statement-breakpoint
 CREATE UNIQUE INDEX "svc_auth_provider_links_user_provider_unique" ON "svc_auth_provider_links" USING btree ("user_id","provider");--> statement-breakpoint
 CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");--> statement-breakpoint
-CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ((proofs #>> '{acting,user,userId}')) WHERE proofs #>> '{acting,user,userId}' is not null;--> statement-breakpoint
+CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ((proofs -> 'acting' -> 'user' ->> 'userId')) WHERE proofs -> 'acting' -> 'user' ->> 'userId' is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> 'email_domain') text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> 'name_key') text_pattern_ops);--> statement-breakpoint

@@ -77,8 +77,8 @@ export const sessions = pgTable('svc_auth_sessions', {
 }, table => [
   index('svc_auth_sessions_user').on(table.userId),
   // Few sessions have an impersonation.
-  index('svc_auth_sessions_shown').on(sql`(proofs #>> '{acting,user,userId}')`)
-    .where(sql`proofs #>> '{acting,user,userId}' is not null`)
+  index('svc_auth_sessions_shown').on(sql`(proofs -> 'acting' -> 'user' ->> 'userId')`)
+    .where(sql`proofs -> 'acting' -> 'user' ->> 'userId' is not null`)
 ])
 
 /** What may be used once, such as the sign-ins that were started at a provider. */

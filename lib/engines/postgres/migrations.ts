@@ -32,7 +32,7 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");',
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");',
-      'CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ((proofs #>> \'{acting,user,userId}\')) WHERE proofs #>> \'{acting,user,userId}\' is not null;'
+      'CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ((proofs -> \'acting\' -> \'user\' ->> \'userId\')) WHERE proofs -> \'acting\' -> \'user\' ->> \'userId\' is not null;'
     ]
   }],
   grants: [{

@@ -31,7 +31,7 @@ export function postgresSessions (
     end: end(database, revocations),
     entries: postgresEntries(database),
     userId: USER_ID,
-    shownUser: sql`${sessions.proofs} #>> '{acting,user,userId}'`
+    shownUser: sql`${sessions.proofs} -> 'acting' -> 'user' ->> 'userId'`
   })
   return { ...rows, attempts: postgresAttempts(database) }
 }

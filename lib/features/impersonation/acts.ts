@@ -15,7 +15,7 @@ import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { type Principal, ownRecordIn, principalOf } from '../../session/record.js'
 import { checkedUserId } from '../app-auth/users.js'
-import type { BarOptions, ImpersonateOptions } from './impersonation.js'
+import type { BarOptions, ImpersonateOptions } from './options.js'
 
 /** The longest reason, in characters. */
 const MAX_REASON = 200

@@ -3,24 +3,10 @@ import type { FastifyRequest } from 'fastify'
 import type { Feature } from '../../core/feature.js'
 import type { AnyRequest, Bivariant } from '../../core/guard.js'
 import type { Principal } from '../../session/record.js'
-import { ruleOf } from './options.js'
+import { type BarOptions, type ImpersonateOptions, ruleOf } from './options.js'
 
 declare module '../app-auth/auth.js' {
   interface Auth extends ImpersonationMembers {}
-}
-
-/** How {@link ImpersonationMembers.impersonate} shows a user. */
-export interface ImpersonateOptions {
-  /** Why, for the event and the session: text of at most 200 characters. */
-  reason: string
-  /** At most so many minutes; default as the option `impersonation` says, and not more. */
-  minutes?: number | undefined
-}
-
-/** How {@link ImpersonationMembers.impersonationBar} is made. */
-export interface BarOptions {
-  /** The page after the end: a path of this application; default `/`. */
-  next?: string | undefined
 }
 
 /** What the option `impersonation` adds to `app.auth`. */

@@ -25,6 +25,20 @@ export interface ImpersonationOptions {
   notify?: boolean | undefined
 }
 
+/** How `impersonate` shows a user. */
+export interface ImpersonateOptions {
+  /** Why, for the event and the session: text of at most 200 characters. */
+  reason: string
+  /** At most so many minutes; default as the option `impersonation` says, and not more. */
+  minutes?: number | undefined
+}
+
+/** How `impersonationBar` is made. */
+export interface BarOptions {
+  /** The page after the end: a path of this application; default `/`. */
+  next?: string | undefined
+}
+
 const IMPERSONATION = {
   allow: callable<ImpersonationOptions['allow']>('({ actor, user }) => boolean'),
   minutes: optional(wholeNumber(1, 60, 'minutes'), 60),

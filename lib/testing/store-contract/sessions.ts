@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
 import {
-  type Acting, type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions, capabilitiesOf
+  type Acting, type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions,
+  capabilitiesOf
 } from '../../session/store.js'
 import { assertHas } from './assertions.js'
 import { ADA as ADA_OF_DEV } from './fixtures.js'
