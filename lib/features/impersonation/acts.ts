@@ -15,7 +15,7 @@ import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { type Principal, ownRecordIn, principalOf } from '../../session/record.js'
 import { checkedUserId } from '../app-auth/users.js'
-import type { BarOptions, ImpersonateOptions } from './options.js'
+import type { ImpersonationBarOptions, ImpersonateOptions } from './options.js'
 
 /** The longest reason, in characters. */
 const MAX_REASON = 200
@@ -70,7 +70,7 @@ export async function stopImpersonating (request: FastifyRequest): Promise<Princ
 }
 
 export async function impersonationBar (
-  auth: AuthContext, request: FastifyRequest, { next = null }: { next?: BarOptions['next'] | null }
+  auth: AuthContext, request: FastifyRequest, { next = null }: { next?: ImpersonationBarOptions['next'] | null }
 ): Promise<string> {
   const { principal } = request
   const action = auth.formPaths.get('local/impersonation/end')

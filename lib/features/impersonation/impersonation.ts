@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Feature } from '../../core/feature.js'
 import type { AnyRequest, Bivariant } from '../../core/guard.js'
 import type { Principal } from '../../session/record.js'
-import { type BarOptions, type ImpersonateOptions, ruleOf } from './options.js'
+import { type ImpersonationBarOptions, type ImpersonateOptions, ruleOf } from './options.js'
 
 declare module '../app-auth/auth.js' {
   interface Auth extends ImpersonationMembers {}
@@ -45,7 +45,7 @@ export interface ImpersonationMembers {
    * Makes the bar with which a page says as whom the user sees it, and ends it: HTML with the class
    * `svc-auth-impersonation`, without a style. The empty text outside of impersonations.
    */
-  readonly impersonationBar: Bivariant<(request: AnyRequest, options?: BarOptions) => Promise<string>>
+  readonly impersonationBar: Bivariant<(request: AnyRequest, options?: ImpersonationBarOptions) => Promise<string>>
 }
 
 /** What it does is loaded when it is asked for. */
@@ -58,7 +58,7 @@ export const IMPERSONATION: Feature = {
       impersonate: async (request: FastifyRequest, userId: string, options: ImpersonateOptions) =>
         (await load()).impersonate(auth, request, { userId, options, log }),
       stopImpersonating: async (request: FastifyRequest) => (await load()).stopImpersonating(request),
-      impersonationBar: async (request: FastifyRequest, options: BarOptions = {}) =>
+      impersonationBar: async (request: FastifyRequest, options: ImpersonationBarOptions = {}) =>
         (await load()).impersonationBar(auth, request, options)
     }
   }

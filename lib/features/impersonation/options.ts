@@ -34,7 +34,7 @@ export interface ImpersonateOptions {
 }
 
 /** How `impersonationBar` is made. */
-export interface BarOptions {
+export interface ImpersonationBarOptions {
   /** The page after the end: a path of this application; default `/`. */
   next?: string | undefined
 }
