@@ -147,8 +147,13 @@ describe('app.auth', () => {
     expect(auth.endSession).type.not.toBeCallableWith('id')
     expect<UserSession['methods'][number]>().type.toBe<{ method: AuthenticationMethod, at: Date }>()
     expect<Omit<UserSession, 'methods'>>().type.toBe<{
-      id: string, current: boolean, createdAt: Date, lastSeenAt: Date, userAgent: string | null,
-      impersonating: string | null, impersonator: string | null
+      id: string,
+      current: boolean,
+      createdAt: Date,
+      lastSeenAt: Date,
+      userAgent: string | null,
+      impersonating: string | null,
+      impersonator: string | null
     }>()
   })
 
