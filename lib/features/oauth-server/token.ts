@@ -1,5 +1,6 @@
 /** The endpoints that clients ask themselves, for tokens and their revocation. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { User } from '../../accounts/account.js'
 import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
@@ -215,7 +216,7 @@ async function noteReplay (
 }
 
 function isCurrent (found: FoundGrant | null): found is FoundGrant {
-  return found !== null && found.grant.generation === found.status.generation
+  return found !== null && found.grant.generation === found.user.generation
 }
 
 /** The answer with tokens (RFC 6749 section 5.1). */
@@ -248,6 +249,14 @@ export function revocationEndpoint (server: Server): Endpoint {
 
 const HOUR_MS = 60 * 60 * 1000
 
+/** An access token that is good, and what it belongs to. */
+export interface VerifiedAccess {
+  readonly claims: TokenClaims
+  readonly grantId: string
+  readonly clientId: string
+  readonly user: User
+}
+
 /**
  * Verifies an access token for a resource, by one statement: its grant ends with the generation of
  * its user.
@@ -256,7 +265,7 @@ const HOUR_MS = 60 * 60 * 1000
  */
 export async function verifyAccess (
   server: Server, text: string, resource: string, log: FastifyRequest['log']
-): Promise<TokenClaims> {
+): Promise<VerifiedAccess> {
   const token = presentedToken(text)
   const found = token === null ? null : await server.grants.find(token.grantId)
   const now = Date.now()
@@ -269,7 +278,7 @@ export async function verifyAccess (
     server.grants.noteUse(grantId, now)
       .catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
   }
-  return noteOwnToken({
+  const claims = noteOwnToken({
     iss: server.issuer,
     sub: userId,
     aud: resource,
@@ -280,4 +289,5 @@ export async function verifyAccess (
     auth_time: Math.floor(auth.at / 1000),
     ...(auth.amr.length > 0 && { amr: [...auth.amr] })
   })
+  return { claims, grantId, clientId, user: found.user }
 }

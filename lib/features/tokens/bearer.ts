@@ -4,7 +4,7 @@ import { lazily } from '../../base/concurrency.js'
 import type { AuthContext } from '../../core/context.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
-import { type ResourceMetadata, resourcePublisher } from './metadata.js'
+import { type ResourceMetadata, type ResourcePublisher, resourcePublisher } from './metadata.js'
 import { type TokenClaims, type TokenUse, assertUsable, assertUse } from './token-claims.js'
 import type { TokenVerifier } from './token-verifier.js'
 import { verifyToken, verifyTokenFor } from './user-tokens.js'
@@ -68,7 +68,7 @@ export interface BearerUse extends TokenUse {
 }
 
 /** RFC 6749 section 3.3 */
-const SCOPE = /^[!#-[\]-~]+$/
+export const SCOPE = /^[!#-[\]-~]+$/
 
 const BEARER_USE = {
   purpose: anything,
@@ -83,7 +83,7 @@ const BEARER_USE = {
 const accessTokens = lazily(async () => import('../oauth-server/token.js'))
 
 /** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
-const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+export const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export function bearerGuards (auth: AuthContext): BearerGuards {
   const publish = resourcePublisher(auth)
@@ -94,7 +94,7 @@ export function bearerGuards (auth: AuthContext): BearerGuards {
 }
 
 function requireBearerFor (
-  auth: Pick<AuthContext, 'local' | 'parts'>, publish: ReturnType<typeof resourcePublisher>, required: BearerUse
+  auth: Pick<AuthContext, 'local' | 'parts'>, publish: ResourcePublisher, required: BearerUse
 ): Guard {
   const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
   const use: TokenUse = Object.fromEntries(['purpose', 'audience']
@@ -111,7 +111,7 @@ function requireBearerFor (
   const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, all, metadata) }
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
-      return (await accessTokens()).verifyAccess(server, token, resource.url, request.log)
+      return (await (await accessTokens()).verifyAccess(server, token, resource.url, request.log)).claims
     }
     if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)
@@ -155,7 +155,7 @@ function bearerGuard (
  * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
  * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
  */
-function authorizationOf ({ raw, headers }: FastifyRequest): string {
+export function authorizationOf ({ raw, headers }: FastifyRequest): string {
   // An injected request need not have raw headers.
   const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
   const count = names.filter(name => name.toLowerCase() === 'authorization').length
