@@ -5,6 +5,7 @@ import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import type { Section } from './core/pages/page.js'
+import { keyMembers } from './features/api-keys/members.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
@@ -63,6 +64,11 @@ const FEATURES: readonly Feature[] = [
     // The log says at the start that its tables are missing.
     preload: async ({ parts }) => parts.oauthServer?.grants.find(''),
     api: grantMembers
+  },
+  {
+    // The log says at the start that the table is missing.
+    preload: async ({ parts }) => parts.apiKeys?.keys.find(''),
+    api: keyMembers
   },
   {
     acts: SESSION_ACTS,
