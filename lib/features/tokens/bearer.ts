@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { noteOwnToken } from '../../audit.js'
 import { lazily } from '../../base/concurrency.js'
 import type { AuthContext } from '../../core/context.js'
+import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
 import { type ResourceMetadata, type ResourcePublisher, resourcePublisher } from './metadata.js'
@@ -67,14 +68,10 @@ export interface BearerUse extends TokenUse {
   verifier?: Pick<TokenVerifier, 'verify'>
 }
 
-/** RFC 6749 section 3.3 */
-export const SCOPE = /^[!#-[\]-~]+$/
-
 const BEARER_USE = {
   purpose: anything,
   audience: anything,
-  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
-    typeof scope === 'string' && SCOPE.test(scope)), []),
+  scopes: optional(listOf("a list of scopes, such as ['reports:read']", isScope), []),
   metadata: anything,
   verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
 } satisfies ChecksOf<BearerUse>
