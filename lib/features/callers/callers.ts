@@ -41,7 +41,7 @@ export interface Caller {
   clientId: string | null
   /** What the caller may do; null for a session, which may do all that its user may. */
   scopes: readonly string[] | null
-  /** The claims that the user has now; those of the token where its subject is not a user. */
+  /** Those that the user has now; of the token where its subject is not a user. */
   claims: Claims
   /** When the user authenticated, and whether by a second factor; null for a key. */
   authentication: Pick<AuthenticationState, 'at' | 'secondFactor'> | null
@@ -71,8 +71,9 @@ export interface CallerMembers {
    * @example
    * ```ts
    * const { requireCaller } = app.auth
-   * app.get('/orders', { preHandler: requireCaller({ by: ['session', 'key'], scopes: ['orders:read'] }) },
-   *   async request => ordersOf(app.auth.caller(request)))
+   * const callers = requireCaller({ by: ['session', 'key'], scopes: ['orders:read'] })
+   * app.get('/orders', { preHandler: callers }, async request =>
+   *   ordersOf(app.auth.caller(request)))
    * ```
    */
   readonly requireCaller: (use: CallerUse) => Guard
@@ -96,6 +97,8 @@ const CALLER_USE = {
 /** Loaded with the first request that has one. */
 const oauthServer = lazily(async () => import('../oauth-server/token.js'))
 const apiKeys = lazily(async () => import('../api-keys/find-key.js'))
+
+const CHALLENGED: readonly string[] = ['invalid_token', 'insufficient_scope']
 
 const callers = new WeakMap<object, Caller>()
 
@@ -138,12 +141,14 @@ const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
     const key = part && await (await apiKeys()).findKey(part, text, log)
     if (key === null) throw new AuthError('invalid_token')
     const { id, userId, owner, scopes, user, createdAt, expiresAt } = key
+    const sub = userId ?? String(owner)
+    const claims = user === null ? { sub } : claimsOf(user)
     return {
-      caller: { id: `key:${id}`, userId, owner, clientId: null, scopes, claims: user === null ? {} : claimsOf(user) },
+      caller: { id: `key:${id}`, userId, owner, clientId: null, scopes, claims },
       // So that other guards judge the key, and events name its owner: not the user of a cookie.
       token: noteOwnToken({
         iss: 'api-key',
-        sub: userId ?? String(owner),
+        sub,
         jti: id,
         scope: scopes.join(' '),
         iat: Math.floor(createdAt / 1000),
@@ -170,12 +175,17 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
   const resource = by.includes('grant') ? resourceOf(auth, named) : null
   const challenge = challengeOf(auth, resource, scopes)
   const takesSessions = by.includes('session')
+  const takesTokens = by.some(kind => kind !== 'session')
 
-  return reading(takesSessions ? 'Cookie, Authorization' : 'Authorization', async (request, reply: FastifyReply) => {
+  const headers = takesSessions ? 'Cookie, Authorization' : 'Authorization'
+  return reading(headers, async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.headers.authorization === undefined && takesSessions) {
       const caller = await callerOfSession(auth, request)
-      if (caller !== null) return void callers.set(request, caller)
-      if (by.length > 1) reply.header('WWW-Authenticate', challenge())
+      if (caller !== null) {
+        callers.set(request, caller)
+        return
+      }
+      if (takesTokens) reply.header('WWW-Authenticate', challenge())
       return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     }
     const [, text] = BEARER.exec(authorizationOf(request)) ?? []
@@ -187,7 +197,7 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
       request.token = token
       callers.set(request, { by: kind, ...caller, authentication: authenticationIn(token) })
     } catch (error) {
-      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
+      if (takesTokens && error instanceof AuthError && CHALLENGED.includes(error.code)) {
         // Without a token there is no error to name (RFC 6750 section 3.1).
         reply.header('WWW-Authenticate', challenge(text && error.code))
       }
@@ -197,7 +207,9 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
 }
 
 /** One look says what a token is; whether it is good, the one who made it. */
-function kindOf ({ parts: { apiKeys } }: Pick<AuthContext, 'parts'>, text: string): Exclude<CallerKind, 'session'> | null {
+function kindOf (
+  { parts: { apiKeys } }: Pick<AuthContext, 'parts'>, text: string
+): Exclude<CallerKind, 'session'> | null {
   if (apiKeys !== null && text.startsWith(`${apiKeys.prefix}_`)) return 'key'
   if (text.startsWith('sat_')) return 'grant'
   return text.split('.').length === 3 ? 'token' : null
@@ -206,14 +218,23 @@ function kindOf ({ parts: { apiKeys } }: Pick<AuthContext, 'parts'>, text: strin
 async function callerOfSession (auth: AuthContext, request: FastifyRequest): Promise<Caller | null> {
   if (await currentStatus(auth, request) === null) return null
   const { principal: { userId, claims } } = await currentRecord(auth, request)
-  const authentication = authenticationOf(request)
-  return { by: 'session', id: `user:${userId}`, userId, owner: null, clientId: null, scopes: null, claims, authentication }
+  return {
+    by: 'session',
+    id: `user:${userId}`,
+    userId,
+    owner: null,
+    clientId: null,
+    scopes: null,
+    claims,
+    authentication: authenticationOf(request)
+  }
 }
 
 /** What is known of a user who has not signed in for this request. */
 function claimsOf ({ userId, email, emailVerified, name, claims }: User): Claims {
-  const own = { sub: userId, ...(email !== null && { email, email_verified: emailVerified }), ...(name !== null && { name }) }
-  return mergeClaims(own, claims)
+  return mergeClaims({
+    sub: userId, ...(email !== null && { email, email_verified: emailVerified }), ...(name !== null && { name })
+  }, claims)
 }
 
 function authenticationIn ({ auth_time: time, amr }: TokenClaims): Caller['authentication'] {
@@ -223,16 +244,17 @@ function authenticationIn ({ auth_time: time, amr }: TokenClaims): Caller['authe
 
 function assertGiven ({ parts: { apiKeys, oauthServer }, local }: AuthContext, by: readonly CallerKind[]): void {
   if (by.length === 0) throw new OptionsError("requireCaller: by must name a kind of caller, such as 'session'")
-  const needed = { session: null, token: ['local', local], key: ['apiKeys', apiKeys], grant: ['oauthServer', oauthServer] }
+  const options = { token: { local }, key: { apiKeys }, grant: { oauthServer }, session: {} }
   for (const kind of by) {
-    const [option, given] = needed[kind] ?? []
+    const [option, given] = Object.entries(options[kind])[0] ?? []
     if (given === null) throw new OptionsError(`requireCaller by '${kind}' needs the option ${option} of the plugin`)
   }
 }
 
 function resourceOf ({ parts: { oauthServer } }: Pick<AuthContext, 'parts'>, named: string | undefined) {
   const resources = [...oauthServer?.resources.values() ?? []]
-  const found = named === undefined && resources.length === 1 ? resources[0] : resources.find(({ url }) => url === named)
+  const [only] = resources.length === 1 ? resources : []
+  const found = named === undefined ? only : resources.find(({ url }) => url === named)
   if (found !== undefined) return found
   throw new OptionsError(`requireCaller: resource must be one of ${resources.map(({ url }) => url).join(', ')}`)
 }

@@ -65,7 +65,8 @@ export type Endpoint = (request: FastifyRequest) => Promise<object>
  * section 5.2.
  */
 export function mountEndpoint (
-  scope: FastifyInstance, auth: AuthContext, { path, status = 200, isOpen = true, ...described }: Described, endpoint: Endpoint,
+  scope: FastifyInstance, auth: AuthContext,
+  { path, status = 200, isOpen = true, ...described }: Described, endpoint: Endpoint,
   limit: 'token' | 'register' = 'token'
 ): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
