@@ -1,6 +1,6 @@
 import Sqlite from 'better-sqlite3'
 import { drizzle } from 'drizzle-orm/better-sqlite3'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { ISSUER, ADA, Client, RESOURCE, send, signedIn, startServer } from '../../../test/helpers/oauth-app.js'
@@ -24,12 +24,13 @@ async function start (t: Test, options: AuthPluginOptions = {}, keys: { browsers
   const apiKeys = new ApiKeys({ prefix: 'shop', scopes: SCOPES, ...keys })
   const app = await startServer(t, {}, { apiKeys, loginPage: '/login', ...options }, {}, app => {
     const { requireCaller, anyOf, requireUser, requireRecent } = app.auth
-    for (const kind of KINDS) app.get(`/${kind}`, { preHandler: requireCaller({ by: [kind] }) }, async request => app.auth.caller(request))
-    app.get('/all', { preHandler: requireCaller({ by: KINDS, scopes: ['notes:read'] }) }, async request => app.auth.caller(request))
+    const tell = async (request: FastifyRequest) => app.auth.caller(request)
+    for (const kind of KINDS) app.get(`/${kind}`, { preHandler: requireCaller({ by: [kind] }) }, tell)
+    app.get('/all', { preHandler: requireCaller({ by: KINDS, scopes: ['notes:read'] }) }, tell)
     app.get('/write', { preHandler: requireCaller({ by: KINDS, scopes: ['notes:write'] }) }, async () => 'written')
     app.get('/any', { preHandler: anyOf(requireCaller({ by: ['key'] }), requireUser) }, async request => request.token?.sub ?? null)
     app.get('/recent', { preHandler: [requireCaller({ by: KINDS }), requireRecent({ within: 600 })] }, async () => 'recent')
-    app.get('/none', async request => app.auth.caller(request))
+    app.get('/none', tell)
     app.post('/grant', { preHandler: requireCaller({ by: ['key'] }) }, async request =>
       app.auth.grant(String((await app.auth.findUser({ email: ADA.email }))?.userId), { plan: 'gold' }, { request }))
   })
@@ -171,7 +172,9 @@ t.test('guard and router agree about a path: what is spelled otherwise is anothe
 t.test('what a guard is told wrong is told at once', async t => {
   const { app } = await start(t)
   const { requireCaller } = app.auth
-  const wrong = [{}, { by: [] }, { by: ['cookie'] }, { by: ['key'], scopes: ['a b'] }, { by: ['grant'], resource: 'https://app.example/x' }, { by: ['key'], scope: 'a' }]
+  const wrong = [
+    {}, { by: [] }, { by: ['cookie'] }, { by: ['key'], scopes: ['a b'] }, { by: ['grant'], resource: 'https://app.example/x' }, { by: ['key'], scope: 'a' }
+  ]
   for (const use of wrong) t.throws(() => requireCaller(use as never), { name: 'OptionsError' }, JSON.stringify(use))
   const bare = await startServer(t, {}, { oauthServer: undefined })
   t.throws(() => bare.auth.requireCaller({ by: ['key'] }), /needs the option apiKeys/)

@@ -28,7 +28,7 @@ declare module '../app-auth/auth.js' {
 export type CallerKind = 'session' | 'token' | 'key' | 'grant'
 
 /** Who calls, as `app.auth.caller` returns it. */
-export interface Caller {
+export interface AuthenticatedCaller {
   /** What the caller presented. */
   by: CallerKind
   /** Names the caller, for limits of the application: the user, else what they presented. */
@@ -83,7 +83,7 @@ export interface CallerMembers {
    *
    * @throws AuthError `unauthenticated` elsewhere
    */
-  readonly caller: (request: AnyRequest) => Caller
+  readonly caller: (request: AnyRequest) => AuthenticatedCaller
 }
 
 const KINDS: readonly unknown[] = ['session', 'token', 'key', 'grant'] satisfies CallerKind[]
@@ -100,7 +100,7 @@ const apiKeys = lazily(async () => import('../api-keys/find-key.js'))
 
 const CHALLENGED: readonly string[] = ['invalid_token', 'insufficient_scope']
 
-const callers = new WeakMap<object, Caller>()
+const callers = new WeakMap<object, AuthenticatedCaller>()
 
 export function callerMembers (auth: AuthContext): CallerMembers {
   return {
@@ -114,7 +114,7 @@ export function callerMembers (auth: AuthContext): CallerMembers {
 }
 
 interface Verified {
-  readonly caller: Omit<Caller, 'by' | 'authentication'>
+  readonly caller: Omit<AuthenticatedCaller, 'by' | 'authentication'>
   readonly token: TokenClaims
 }
 
@@ -215,7 +215,7 @@ function kindOf (
   return text.split('.').length === 3 ? 'token' : null
 }
 
-async function callerOfSession (auth: AuthContext, request: FastifyRequest): Promise<Caller | null> {
+async function callerOfSession (auth: AuthContext, request: FastifyRequest): Promise<AuthenticatedCaller | null> {
   if (await currentStatus(auth, request) === null) return null
   const { principal: { userId, claims } } = await currentRecord(auth, request)
   return {
@@ -237,7 +237,7 @@ function claimsOf ({ userId, email, emailVerified, name, claims }: User): Claims
   }, claims)
 }
 
-function authenticationIn ({ auth_time: time, amr }: TokenClaims): Caller['authentication'] {
+function authenticationIn ({ auth_time: time, amr }: TokenClaims): AuthenticatedCaller['authentication'] {
   if (typeof time !== 'number') return null
   return { at: new Date(time * 1000), secondFactor: Array.isArray(amr) && amr.includes('mfa') }
 }
