@@ -134,7 +134,9 @@ async function shown (auth: Authorization, user: User, store: SqlAuthStore) {
   const clients = unused.includes('grants')
     ? null
     : await (await import('../features/oauth-server/account.js')).clientsOf(store.featureTables, user)
-  const keys = unused.includes('keys') ? null : await (await import('./api-keys.js')).keysOf(store, { userId: user.userId })
+  const keys = unused.includes('keys')
+    ? null
+    : await (await import('./api-keys.js')).keysOf(store, { userId: user.userId })
   return {
     ...user,
     links: await auth.links(user.userId),
