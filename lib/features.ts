@@ -68,6 +68,11 @@ const FEATURES: readonly Feature[] = [
     api: grantMembers
   },
   {
+    when: ({ parts }) => parts.apiKeys !== null,
+    acts: async () => (await import('./features/api-keys/acts.js')).KEY_ACTS,
+    sections: async ({ parts }) => parts.apiKeys === null
+      ? []
+      : [(await import('./features/api-keys/section.js')).keysSection],
     // The log says at the start that the table is missing.
     preload: async ({ parts }) => parts.apiKeys?.keys.find(''),
     api: keyMembers

@@ -1,10 +1,10 @@
 /** How keys are made, listed and ended: for the application, and for users. */
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import { isBlocked } from '../../accounts/account.js'
+import type { FastifyRequest } from 'fastify'
+import { type User, isBlocked } from '../../accounts/account.js'
 import { type AuditOrigin, type AuditSource, audit } from '../../audit.js'
 import { UUID, withoutUndefined } from '../../base/values.js'
 import { checkedName, isText } from '../../claims.js'
-import type { AuthContext, WithAccounts } from '../../core/context.js'
+import type { WithAccounts } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import type { AnyRequest, Bivariant } from '../../core/guard.js'
 import { AuthError, invalidRequest } from '../../errors.js'
@@ -94,14 +94,22 @@ const MAX_OWNER = 256
  */
 export const makerOf: Bivariant<(auth: WithAccounts, request: AnyRequest) => Promise<CurrentUser>> =
   async (auth: WithAccounts, request: FastifyRequest) => {
-    if (request.headers.authorization !== undefined) throw new AuthError('unauthenticated')
+    refuseCredentials(request)
     return current(auth, request)
   }
 
-/** @param how `maker`: the user of the request, whose session must not have ended meanwhile */
+export function refuseCredentials ({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  if (headers.authorization !== undefined) throw new AuthError('unauthenticated')
+}
+
+/**
+ * @param how `maker`: the user of the request, whose session must not have ended meanwhile;
+ *   `tell`: tells the user of the key; default nobody
+ */
 export async function createKey (
-  { mailer }: Pick<AuthContext, 'mailer'>, part: KeysPart, wanted: KeyToCreate,
-  { source, log, maker }: { source: AuditSource, log: FastifyBaseLogger, maker: Pick<CurrentUser, 'user'> | null }
+  part: KeysPart, wanted: KeyToCreate,
+  { source, maker, tell }:
+  { source: AuditSource, maker: Pick<CurrentUser, 'user'> | null, tell?: ((user: User) => void) | undefined }
 ): Promise<CreatedKey> {
   assertKnownOptions('createKey', wanted, ['userId', 'owner', 'name', 'scopes', 'expiresAt'])
   const { keys, prefix } = part
@@ -131,7 +139,7 @@ export async function createKey (
     throw new AuthError('too_many')
   }
   audit('key-created', { ...auditedKey(key), scopes: details.scopes }, source)
-  if (found !== null) mailer?.sendOfApplication('key-created', found.user, log)
+  if (found !== null) tell?.(found.user)
   return { id: keyId, key: text }
 }
 

@@ -54,7 +54,9 @@ export function keyMembers (
       const keys = part()
       const { createKey, makerOf } = await load()
       const maker = cause.request === undefined ? null : await makerOf(auth, cause.request)
-      return createKey(auth, keys, key, { source, log, maker })
+      return createKey(keys, key, {
+        source, maker, tell: user => auth.mailer?.sendOfApplication('key-created', user, log)
+      })
     },
     async keys (owner) {
       const keys = part()

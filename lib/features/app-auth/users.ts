@@ -351,9 +351,9 @@ export class Users {
   }
 
   /**
-   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and API
-   * keys and, by `app.auth` with `sendMail`, tells them by a mail. The caller must have verified the user's
-   * identity, by more than a mail.
+   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
+   * API keys and, by `app.auth` with `sendMail`, tells them by a mail. The caller must have
+   * verified the user's identity, by more than a mail.
    */
   async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
     const source = this.sourceOf('resetFactors', cause)
