@@ -98,7 +98,7 @@ t.test('what is refused is told how to come, and without a token there is no err
   t.match([page.statusCode, page.headers.location], [302, /^\/login/])
 })
 
-t.test('a request with a header is judged by that alone, whatever cookie it has', async t => {
+t.test('attack 190: a request with a header is judged by that alone, whatever cookie it has', async t => {
   const { app, headers: { session, key, job } } = await start(t)
   for (const authorization of ['Bearer nothing', 'Bearer shop_nothing', 'Basic YTpi', 'Bearer', '']) {
     t.equal((await app.inject({ url: '/all', headers: { ...session, authorization } })).statusCode, 401, authorization)
@@ -111,14 +111,14 @@ t.test('a request with a header is judged by that alone, whatever cookie it has'
   t.equal((await app.inject({ url: '/any', headers: job })).body, 'job:nightly')
 })
 
-t.test('an event by a key names its owner, not the user of a cookie', async t => {
+t.test('attack 190: an event by a key names its owner, not the user of a cookie', async t => {
   const { app, headers: { session, job } } = await start(t)
   const events = eventsOf(t, 'grant')
   await app.inject({ method: 'POST', url: '/grant', headers: { ...session, ...job } })
   t.match(events, [{ actor: 'job:nightly' }])
 })
 
-t.test('a page of a browser sends no key, unless the option says so', async t => {
+t.test('attack 188: a page of a browser sends no key, unless the option says so', async t => {
   const { app, headers: { key } } = await start(t)
   const refused = await app.inject({ url: '/key', headers: { ...key, origin: ISSUER } })
   t.match([refused.statusCode, refused.json()], [403, { code: 'cross_origin' }])
@@ -159,7 +159,7 @@ t.test('each caller is found by one statement, and a typo by none', async t => {
   t.strictSame(await asked('key', { authorization: typo }), [401, 0])
 })
 
-t.test('guard and router agree about a path: what is spelled otherwise is another route or the same guard', async t => {
+t.test('attack 191: guard and router agree about a path: what is spelled otherwise is another route or the same guard', async t => {
   const { app, headers: { key } } = await start(t)
   for (const url of ['//key', '/key/', '/KEY', '/%6bey', '/key%2f', '/./key', '/key/../key', '/key;a', '/key.', '/key?x=/none', '/%2e/key']) {
     const visitor = await app.inject({ url })
