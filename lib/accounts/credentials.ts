@@ -1,7 +1,7 @@
 import { AuthError } from '../errors.js'
 import {
-  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withKeysEnded, withLink, withSessionsEnded,
-  withoutEmail
+  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withKeysEnded, withLink,
+  withSessionsEnded, withoutEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'

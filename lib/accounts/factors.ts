@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Account, type Factor, type FactorKind, type User, userOf, withKeysEnded, withSessionsEnded } from './account.js'
+import {
+  type Account, type Factor, type FactorKind, type User, userOf, withKeysEnded, withSessionsEnded
+} from './account.js'
 import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration } from './identities.js'
