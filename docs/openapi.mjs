@@ -41,7 +41,7 @@ async function documentOf (local) {
     secondFactor: new SecondFactor({ issuer: 'Application' }),
     passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true }),
     store: new SqlAuthStore(':memory:'),
-    apiKeys: new ApiKeys({ prefix: 'app', scopes: { read: 'Read' }, selfService: true }),
+    apiKeys: new ApiKeys({ prefix: 'app', scopes: { read: 'Read', introspect: 'Check tokens' }, selfService: true }),
     oauthServer: new OAuthServer({
       resources: { 'https://app.example/api': { scopes: { read: 'Read' } } }, registration: true, device: { clients: ['cli'] }
     })

@@ -181,7 +181,7 @@ t.test('what a guard is told wrong is told at once', async t => {
   t.throws(() => bare.auth.requireCaller({ by: ['grant'] }), /needs the option oauthServer/)
 })
 
-t.test('a resource server of another language asks what a token allows', async t => {
+t.test('attack 191: a resource server of another language asks what a token allows', async t => {
   const { app, userId, headers: { key, job, grant } } = await start(t)
   const token = grant.authorization?.slice('Bearer '.length) ?? ''
   const ask = async (fields: Record<string, string>, headers: Record<string, string> = {}) => app.inject({
