@@ -4,6 +4,7 @@ import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
 // The entry points: declarations of an application name types by a file that they import.
+import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
@@ -20,6 +21,8 @@ export interface FeatureOptions {
   passkeys?: Passkeys | undefined
   /** `new OAuthServer({ resources })` of `fastify-svc-auth/oauth-server`; needs `baseUrl`. */
   oauthServer?: OAuthServer | undefined
+  /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
+  apiKeys?: ApiKeys | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -31,6 +34,8 @@ export const FEATURE_OPTIONS = {
     (value): value is Passkeys => isBranded(value, 'Passkeys')), null),
   oauthServer: optional(mustBe('new OAuthServer({ resources }) of fastify-svc-auth/oauth-server',
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
+  apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
+    (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -38,14 +43,18 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer }: {
-    secondFactor: SecondFactor | null, passkeys: Passkeys | null, oauthServer: OAuthServer | null
+  { secondFactor, passkeys, oauthServer, apiKeys }: {
+    secondFactor: SecondFactor | null
+    passkeys: Passkeys | null
+    oauthServer: OAuthServer | null
+    apiKeys: ApiKeys | null
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
     secondFactor: secondFactor?.resolve(setup) ?? null,
     passkeys: passkeys?.resolve(setup) ?? null,
-    oauthServer: oauthServer?.resolve(setup) ?? null
+    oauthServer: oauthServer?.resolve(setup) ?? null,
+    apiKeys: apiKeys?.resolve(setup) ?? null
   })
 }
 

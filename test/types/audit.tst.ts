@@ -17,7 +17,8 @@ describe('the payload of an audit event', () => {
       'session-end' |
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
       'secret-unreadable' | 'sign-in-link' |
-      'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed'
+      'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed' |
+      'key-created' | 'key-ended'
     >()
   })
 
