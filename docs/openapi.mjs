@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import fastifySwagger from '@fastify/swagger'
 import Fastify from 'fastify'
 import authPlugin, { LocalIdentityProvider, OidcProvider, SqlAuthStore, openapiComponents } from 'fastify-svc-auth'
+import { ApiKeys } from 'fastify-svc-auth/api-keys'
 import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
@@ -40,6 +41,7 @@ async function documentOf (local) {
     secondFactor: new SecondFactor({ issuer: 'Application' }),
     passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true }),
     store: new SqlAuthStore(':memory:'),
+    apiKeys: new ApiKeys({ prefix: 'app', scopes: { read: 'Read', introspect: 'Check tokens' }, selfService: true }),
     oauthServer: new OAuthServer({
       resources: { 'https://app.example/api': { scopes: { read: 'Read' } } }, registration: true, device: { clients: ['cli'] }
     })

@@ -7,7 +7,8 @@ import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-tables
 /** Those that the first query makes, and those of features; the others are made with the sessions. */
 const TABLES_OF: Partial<Record<TablePart, readonly string[]>> = {
   users: ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links'],
-  grants: ['svc_auth_grants', 'svc_auth_clients']
+  grants: ['svc_auth_grants', 'svc_auth_clients'],
+  keys: ['svc_auth_keys']
 }
 
 for (const dialect of ['postgres', 'sqlite']) {

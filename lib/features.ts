@@ -5,6 +5,7 @@ import { hasFactors } from './core/methods.js'
 import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import type { Section } from './core/pages/page.js'
+import { keyMembers } from './features/api-keys/members.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
@@ -17,6 +18,7 @@ import { byMail } from './features/mail-sign-in/method.js'
 import { byPasskey } from './features/passkeys/method.js'
 import { byPassword } from './features/password/method.js'
 import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
+import { callerMembers } from './features/callers/callers.js'
 import { TOKENS } from './features/tokens/acts.js'
 import { hasMails, hasPasswords } from './features/local/offers.js'
 
@@ -31,6 +33,7 @@ const FEATURES: readonly Feature[] = [
     preload: auth => hasPasswords(auth) && hashing.preload()
   },
   TOKENS,
+  { api: callerMembers },
   {
     when: hasMails,
     acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS,
@@ -64,6 +67,16 @@ const FEATURES: readonly Feature[] = [
     // The log says at the start that its tables are missing.
     preload: async ({ parts }) => parts.oauthServer?.grants.find(''),
     api: grantMembers
+  },
+  {
+    when: ({ parts }) => parts.apiKeys !== null,
+    acts: async () => (await import('./features/api-keys/acts.js')).KEY_ACTS,
+    sections: async ({ parts }) => parts.apiKeys === null
+      ? []
+      : [(await import('./features/api-keys/section.js')).keysSection],
+    // The log says at the start that the table is missing.
+    preload: async ({ parts }) => parts.apiKeys?.keys.find(''),
+    api: keyMembers
   },
   {
     acts: SESSION_ACTS,

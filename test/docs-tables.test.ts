@@ -124,7 +124,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, impersonation },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation },
     changePasswordPage,
     layout,
     providers,
@@ -157,6 +157,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       secondFactor: secondFactor ?? nothing,
       passkeys: passkeys ?? nothing,
       oauthServer: oauthServer ?? nothing,
+      apiKeys: apiKeys ?? nothing,
       impersonation: impersonation ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       changePasswordPage: changePasswordPage ?? nothing,

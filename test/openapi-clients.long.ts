@@ -7,6 +7,7 @@ import openapiTypes, { astToString } from 'openapi-typescript'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { type LocalIdentityProviderOptions, OidcProvider, SqlAuthStore } from '../lib/index.js'
+import { ApiKeys } from '../lib/api-keys.js'
 import { OAuthServer } from '../lib/oauth-server.js'
 import { Pages } from '../lib/pages.js'
 import { Passkeys } from '../lib/passkeys.js'
@@ -53,6 +54,7 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
     session: { secret: SESSION_SECRET, remember: { days: 30 } },
     store: new SqlAuthStore(':memory:'),
     pages: new Pages({ name: 'Shop' }),
+    apiKeys: new ApiKeys({ prefix: 'shop', scopes: { introspect: 'Check tokens' }, selfService: true }),
     oauthServer: new OAuthServer({
       resources: { [`${baseUrl}/mcp`]: { scopes: { read: 'Read your notes' } } },
       clients: [{ client_id: 'cli', client_name: 'Command line', redirect_uris: [] }],

@@ -19,7 +19,19 @@ const provider = (name: string) => new OidcProvider({
   clientSecret: 'b'
 })
 
-const LIMITS = { network: 10, account: 20, start: 300, register: 60, callback: 300, reauthenticate: 10, mail: 30, code: 60, factor: 600, challenge: 3000, token: 30_000 }
+const LIMITS = {
+  network: 10,
+  account: 20,
+  start: 300,
+  register: 60,
+  callback: 300,
+  reauthenticate: 10,
+  mail: 30,
+  code: 60,
+  factor: 600,
+  challenge: 3000,
+  token: 30_000
+}
 
 t.test('options that are not given have a default', async t => {
   const resolved = resolveOptions({ session })
@@ -47,7 +59,7 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
-    parts: { secondFactor: null, passkeys: null, oauthServer: null, impersonation: null },
+    parts: { secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null },
     sealer: null,
     layout: null,
     changePasswordPage: null,

@@ -104,3 +104,20 @@ CREATE TABLE "svc_auth_clients" (
 --> statement-breakpoint
 ALTER TABLE "svc_auth_grants" ADD CONSTRAINT "svc_auth_grants_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "svc_auth_grants_user" ON "svc_auth_grants" USING btree ("user_id");
+--> statement-breakpoint
+CREATE TABLE "svc_auth_keys" (
+	"key_id" text PRIMARY KEY NOT NULL,
+	"hash" text NOT NULL,
+	"user_id" uuid,
+	"owner" text,
+	"name" text NOT NULL,
+	"scopes" jsonb NOT NULL,
+	"generation" integer NOT NULL,
+	"created_at" bigint NOT NULL,
+	"used_at" bigint,
+	"expires_at" bigint
+);
+--> statement-breakpoint
+ALTER TABLE "svc_auth_keys" ADD CONSTRAINT "svc_auth_keys_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "svc_auth_keys_user" ON "svc_auth_keys" USING btree ("user_id");--> statement-breakpoint
+CREATE INDEX "svc_auth_keys_owner" ON "svc_auth_keys" USING btree ("owner");

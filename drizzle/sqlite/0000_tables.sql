@@ -91,3 +91,20 @@ CREATE TABLE `svc_auth_clients` (
 	`created_at` integer NOT NULL,
 	`used_at` integer
 );
+--> statement-breakpoint
+CREATE TABLE `svc_auth_keys` (
+	`key_id` text PRIMARY KEY NOT NULL,
+	`hash` text NOT NULL,
+	`user_id` text,
+	`owner` text,
+	`name` text NOT NULL,
+	`scopes` text NOT NULL,
+	`generation` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`used_at` integer,
+	`expires_at` integer,
+	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `svc_auth_keys_user` ON `svc_auth_keys` (`user_id`);--> statement-breakpoint
+CREATE INDEX `svc_auth_keys_owner` ON `svc_auth_keys` (`owner`);

@@ -44,6 +44,8 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
     'There may be a copy of one of your passkeys. Remove that passkey and add a new one.'],
   'application-connected': ['An application was connected',
     'An application can act for you now. If it was not you, disconnect it on the page of your account.'],
+  'key-created': ['An API key was made',
+    'A new API key of your account was made. If this was not you, end it on the page of your account.'],
   'token-replayed': ['An application may have been copied',
     'Someone used an old token of an application that you have connected. If you are in doubt, disconnect it.'],
   impersonated: ['The support looked at your account',

@@ -171,6 +171,16 @@ export function withSessionsEnded (account: Account, now: number): Account {
   return { ...account, extras: { ...extras, generation: generationOf(account) + 1, signed_out_at: signedOutAt } }
 }
 
+/** Counts the events that ended all API keys of a user: a key that is older is refused. */
+export function keyGenerationOf ({ extras }: Pick<Account, 'extras'>): number {
+  return extras.key_generation ?? 0
+}
+
+/** Returns an account after all API keys of its user were ended. */
+export function withKeysEnded (account: Account): Account {
+  return { ...account, extras: { ...account.extras, key_generation: keyGenerationOf(account) + 1 } }
+}
+
 /** Whether a user is blocked at a time, in milliseconds: a block whose `until` is over is none. */
 export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Date.now()): boolean {
   return blocked !== undefined && (blocked.until === undefined || blocked.until.getTime() > now)

@@ -168,7 +168,7 @@ export class Accounts {
   /**
    * Notes that the owner of a mailbox has confirmed the address, or creates a user with it. Where
    * no address of the account was ever proven, another person may have made it: its links except
-   * `application`, its password and its factors are removed, and all sessions end.
+   * `application`, its password and its factors are removed, and all sessions and API keys end.
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
    *   {@link enterIdentity}, where an address was proven before. `existing`: default `remove`, or
@@ -323,9 +323,9 @@ export class Accounts {
 
   /**
    * Replaces the password of a user, or sets the first one. Notes that the user has confirmed the
-   * address, as {@link verifyEmail} does, and ends all their sessions. When they had never owned an
-   * address of the account, all other links and all factors are removed: another person may have
-   * made them.
+   * address, as {@link verifyEmail} does, and ends all their sessions and API keys. When they
+   * had never owned an address of the account, all other links and all factors are removed:
+   * another person may have made them.
    *
    * @param passwordHash Argon2id PHC string
    * @param existing as for {@link signInByMail}
@@ -359,8 +359,8 @@ export class Accounts {
 
   /**
    * Takes an address from a user who has never owned one of the account: the link at `local` is
-   * removed, with the password and all factors, and the user has no e-mail; all their sessions end.
-   * A user with no other link is deleted.
+   * removed, with the password and all factors, and the user has no e-mail; all their sessions
+   * and API keys end. A user with no other link is deleted.
    *
    * @returns null when the token is not good any more, or the user has owned an address
    * @throws AuthError `user_in_use`

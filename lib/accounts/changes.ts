@@ -3,7 +3,7 @@ import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
   type Account, type Block, OWN_PROVIDERS, type User, userOf, withConfirmedEmail, withEmail,
-  withSessionsEnded, withUnconfirmedEmail
+  withKeysEnded, withSessionsEnded, withUnconfirmedEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration, requireAccount } from './identities.js'
@@ -16,6 +16,8 @@ export interface UserChange {
   blocked?: Block | null
   /** Ends all sessions of the user: one more `generation`, and `signedOutAt` is now. */
   endSessions?: true
+  /** Ends all API keys of the user. */
+  endKeys?: boolean
 }
 
 /** What {@link Accounts.updateUser} changes; what is absent stays as it is. */
@@ -50,7 +52,7 @@ function withdraw (names: readonly string[]): Rule<AuthorizationClaims> {
 }
 
 function changeUser (
-  { name, blocked, endSessions }: UserChange, generation: number | undefined, now: number
+  { name, blocked, endSessions, endKeys = false }: UserChange, generation: number | undefined, now: number
 ): Rule<User> {
   return found => {
     let account = requireAccount(found)
@@ -58,6 +60,7 @@ function changeUser (
     if (name !== undefined) account = withName(account, name)
     if (blocked !== undefined) account = withBlock(account, blocked)
     if (endSessions) account = withSessionsEnded(account, now)
+    if (endKeys) account = withKeysEnded(account)
     return { result: userOf(account), account }
   }
 }

@@ -1,6 +1,7 @@
 import { AuthError } from '../errors.js'
 import {
-  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withLink, withSessionsEnded, withoutEmail
+  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withKeysEnded, withLink,
+  withSessionsEnded, withoutEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import { withFactors } from './factors.js'
@@ -15,6 +16,8 @@ export interface NewPassword {
   current?: string | null
   /** As for {@link Accounts}. */
   generation?: number
+  /** Whether it ends all API keys of the user; default false. */
+  endsKeys?: boolean
 }
 
 /**
@@ -43,13 +46,16 @@ export interface ConfirmedEmail {
   removed: readonly string[]
 }
 
-function setPassword ({ passwordHash, current, generation }: NewPassword, now: number): Rule<User | null> {
+function setPassword (
+  { passwordHash, current, generation, endsKeys = false }: NewPassword, now: number
+): Rule<User | null> {
   return found => {
     if (found === null && generation !== undefined) return { result: null }
     const account = requireAccount(found)
     const isCurrent = current === undefined || current === account.passwordHash
     if (account.email === null || !isCurrent || !isAtGeneration(account, generation)) return { result: null }
-    const changed = withSessionsEnded(withPassword(account, account.email, passwordHash), now)
+    const left = endsKeys ? withKeysEnded(account) : account
+    const changed = withSessionsEnded(withPassword(left, account.email, passwordHash), now)
     return { result: userOf(changed), account: changed }
   }
 }
@@ -81,7 +87,8 @@ function resetPassword (
     if (user.emailDisputed || isBlocked(user, now)) return { result: null }
     const { account: proven, ...proof } = withProvenEmail(account, { existing, hasNewPassword: true, now })
     const ended = proof.wasProven ? withSessionsEnded(proven, now) : proven
-    const changed = withPassword(ended, token.email, passwordHash)
+    // Those that the user has kept, too: who resets a password may have lost more than that.
+    const changed = withPassword(withKeysEnded(ended), token.email, passwordHash)
     return { result: { user: userOf(changed), ...proof }, account: changed }
   }
 }
@@ -103,7 +110,7 @@ function releaseEmail (token: MailTokenClaims, now: number): Rule<'deleted' | 'f
     if (account === null || !isGood(token, account) || account.extras.email_proven) return { result: null }
     const freed = withFactors(withoutEmail(account), [])
     if (freed.links.length === 0) return { result: 'deleted', account: null }
-    return { result: 'freed', account: withSessionsEnded(freed, now) }
+    return { result: 'freed', account: withKeysEnded(withSessionsEnded(freed, now)) }
   }
 }
 

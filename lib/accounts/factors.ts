@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Account, type Factor, type FactorKind, type User, userOf, withSessionsEnded } from './account.js'
+import {
+  type Account, type Factor, type FactorKind, type User, userOf, withKeysEnded, withSessionsEnded
+} from './account.js'
 import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration } from './identities.js'
@@ -40,6 +42,8 @@ export interface FactorChange {
   kinds?: readonly FactorKind[] | undefined
   /** Whether it ends all sessions of the user. */
   endsSessions: boolean
+  /** Whether it ends all API keys of the user; default false. */
+  endsKeys?: true
   /**
    * Returns the factors as they are from now on; null to write nothing. Like a {@link Rule} it has
    * no effects and may be called again.
@@ -77,7 +81,7 @@ export function attemptFactor (generation: number, spend: FactorSpending, now: n
 }
 
 export function changeFactorsRule (
-  { generation, kinds, endsSessions, change }: FactorChange, now: number
+  { generation, kinds, endsSessions, endsKeys, change }: FactorChange, now: number
 ): Rule<User | null> {
   return account => {
     if (account === null || !isAtGeneration(account, generation)) return { result: null }
@@ -86,7 +90,7 @@ export function changeFactorsRule (
     if (factors === null) return { result: null }
     // Only who removes all factors changes an account that has lost one.
     if (factors.length > 0) assertNoLostFactor(account)
-    const changed = withFactors(account, factors)
+    const changed = withFactors(endsKeys ? withKeysEnded(account) : account, factors)
     const left = endsSessions ? withSessionsEnded(changed, now) : changed
     return { result: userOf(left), account: left }
   }

@@ -2,7 +2,7 @@ import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import {
   type Account, type AccountLink, type FactorKind, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
-  linksOf, userOf, withConfirmedEmail, withLink, withSessionsEnded
+  linksOf, userOf, withConfirmedEmail, withKeysEnded, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
 import { type FactorChange, changeFactorsRule, withFactors } from './factors.js'
@@ -44,7 +44,7 @@ export function unprovenOf (account: Account, hasNewPassword: boolean): Unproven
 
 /**
  * Returns an account whose user has proven the address by mail. The first proof removes all that
- * another person may have made, unless the user keeps it, and ends all sessions.
+ * another person may have made, API keys too, unless the user keeps it, and ends all sessions.
  *
  * @param how `existing`: `remove`, or {@link UnprovenMethods.keep}; null keeps whatever there is.
  *   `hasNewPassword`: whether the password is replaced, and so not removed
@@ -60,7 +60,7 @@ export function withProvenEmail (
   const removed = isKept ? [] : removableOf(account, hasNewPassword)
   const links = account.links.filter(link => !removed.includes(link))
   const bare = { ...account, links, passwordHash: hasNewPassword ? account.passwordHash : null }
-  const left = isKept ? account : withFactors(bare, [])
+  const left = isKept ? account : withKeysEnded(withFactors(bare, []))
   const usable = left.links.length > 0 || hasNewPassword ? left : withLink(left, applicationLink(left))
   const confirmed = withSessionsEnded(withConfirmedEmail(usable), now)
   return { account: confirmed, wasProven: false, removed: removed.map(({ provider }) => provider) }

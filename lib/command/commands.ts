@@ -9,6 +9,7 @@ import { audit } from '../audit.js'
 import { isUserId } from '../base/values.js'
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
+import type { KeyOwner } from '../features/api-keys/made-keys.js'
 import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../engines/sql.js'
@@ -83,6 +84,32 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     options: ['alg', 'not-before'],
     run: async ({ alg, 'not-before': notBefore }) => newKey(alg, notBefore)
   },
+  'api-key create': {
+    takes: '<owner> --name n --scope s',
+    does: 'Make a key; also --expires-in days',
+    options: ['name', 'scope', 'expires-in', 'key-prefix'],
+    run: async (values, who) => withAuthorization(values, async (auth, store) => {
+      const { makeKey } = await import('./api-keys.js')
+      const owner = await ownerOf(auth, who)
+      return makeKey(store, owner, values, { options: await optionsOfApp(values), source: { log: LOG, ...CAUSE } })
+    })
+  },
+  'api-key list': {
+    takes: '<owner>',
+    does: 'List the API keys of an owner',
+    options: [],
+    run: async (values, who) => withAuthorization(values, async (auth, store) =>
+      (await import('./api-keys.js')).keysOf(store, await ownerOf(auth, who)))
+  },
+  'api-key end': {
+    takes: '<id>',
+    does: 'End an API key',
+    options: [],
+    run: async (values, id) => withStore(values, false, async store => {
+      if (await (await import('./api-keys.js')).removeKey(store, id, { log: LOG, ...CAUSE })) return { id }
+      throw new AuthError('not_found', { message: `There is no API key with the id ${id}.` })
+    })
+  },
   delete: ofUser('--yes', 'Delete a user', ['yes'], async (auth, { userId }, { yes }) => {
     if (!yes) throw new OptionsError('delete needs --yes: a user that is deleted cannot be restored')
     await auth.deleteUser(userId, CAUSE)
@@ -107,9 +134,28 @@ async function shown (auth: Authorization, user: User, store: SqlAuthStore) {
   const clients = unused.includes('grants')
     ? null
     : await (await import('../features/oauth-server/account.js')).clientsOf(store.featureTables, user)
+  const keys = unused.includes('keys')
+    ? null
+    : await (await import('./api-keys.js')).keysOf(store, { userId: user.userId })
   return {
-    ...user, links: await auth.links(user.userId), factors: await auth.factors(user.userId), ...(clients && { clients })
+    ...user,
+    links: await auth.links(user.userId),
+    factors: await auth.factors(user.userId),
+    ...(clients && { clients }),
+    ...(keys && { keys })
   }
+}
+
+/** The user of an e-mail or an id, else what the application calls an owner of keys. */
+async function ownerOf (auth: Authorization, who: string): Promise<KeyOwner> {
+  if (!who.includes('@') && !isUserId(who)) return { owner: who }
+  const user = await auth.findUser(who.includes('@') ? { email: who } : { userId: who })
+  if (user === null) throw noUser(who)
+  return { userId: user.userId }
+}
+
+function noUser (who: string): AuthError {
+  return new AuthError('unknown_user', { message: `No user has the e-mail or the id ${who}.` })
 }
 
 /** Anyone can register with an address, and prepare the account that its owner then gets. */
@@ -127,7 +173,7 @@ function ofUser (
     options,
     run: async (values, who) => withAuthorization(values, async (auth, store) => {
       const user = await auth.findUser(isUserId(who) ? { userId: who } : { email: who })
-      if (user === null) throw new AuthError('unknown_user', { message: `No user has the e-mail or the id ${who}.` })
+      if (user === null) throw noUser(who)
       return act(auth, user, values, store)
     })
   }
@@ -213,7 +259,9 @@ function claimsIn ({ claim: claims = [] }: ParsedOptions): Record<string, string
 }
 
 /** Runs a command. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage or setting. */
-export async function run ([name = '', ...args]: readonly string[]): Promise<number> {
+export async function run ([first = '', ...others]: readonly string[]): Promise<number> {
+  const isLong = COMMANDS.has(`${first} ${others[0]}`)
+  const [name, args] = isLong ? [`${first} ${others[0]}`, others.slice(1)] : [first, others]
   const isJson = args.includes('--json')
   try {
     if (/^(?:-h|--help|help)$/.test(name)) return done(help())
@@ -254,10 +302,11 @@ function help (): string {
 
 ${lines.join('\n')}
 
-<user> is an e-mail or an id; the default export of <module> is the options of
-the application; without it, links take --base-url, --issuer and --prefix. <db>
-is an SQLite file or a postgres: URL; default: the application's, LOCAL_AUTH_DB
-or ./local-auth.db.`
+<user> is an e-mail or an id, <owner> also a name such as job:nightly; the
+default export of <module> is the options of the application; without it, links
+take --base-url, --issuer and --prefix, keys --key-prefix. <db> is an SQLite
+file or a postgres: URL; default: the application's, LOCAL_AUTH_DB or
+./local-auth.db.`
 }
 
 function unknown (name: string): string {

@@ -33,7 +33,11 @@ const OPTIONS = {
   reason: TEXT,
   alg: TEXT,
   'not-before': TEXT,
-  yes: FLAG
+  yes: FLAG,
+  name: TEXT,
+  scope: { ...TEXT, multiple: true },
+  'expires-in': TEXT,
+  'key-prefix': TEXT
 } as const
 
 /** What makes links, as the application has it. */

@@ -5,6 +5,7 @@ import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
 import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 // The entry points: declarations of an application name types by a file that they import.
+import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
@@ -21,6 +22,8 @@ export interface FeatureOptions {
   passkeys?: Passkeys | undefined
   /** `new OAuthServer({ resources })` of `fastify-svc-auth/oauth-server`; needs `baseUrl`. */
   oauthServer?: OAuthServer | undefined
+  /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
+  apiKeys?: ApiKeys | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
@@ -34,6 +37,8 @@ export const FEATURE_OPTIONS = {
     (value): value is Passkeys => isBranded(value, 'Passkeys')), null),
   oauthServer: optional(mustBe('new OAuthServer({ resources }) of fastify-svc-auth/oauth-server',
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
+  apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
+    (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   impersonation: checkedImpersonation,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
@@ -42,10 +47,11 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, impersonation }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
+    apiKeys: ApiKeys | null
     impersonation: Impersonation | null
   }, setup: PartSetup
 ): Readonly<Parts> {
@@ -53,6 +59,7 @@ export function partsOf (
     secondFactor: secondFactor?.resolve(setup) ?? null,
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
+    apiKeys: apiKeys?.resolve(setup) ?? null,
     impersonation
   })
 }

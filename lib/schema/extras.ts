@@ -25,6 +25,8 @@ export interface UserExtras {
   created_at?: number
   /** Counts the events that ended all sessions of the user; absent before the first one. */
   generation?: number
+  /** Counts the events that ended all API keys of the user; absent before the first one. */
+  key_generation?: number
   /** The last such event, in seconds since the epoch like the `iat` of the tokens it ended. */
   signed_out_at?: number
   /** The application has blocked the user; the times are in milliseconds since the epoch. */

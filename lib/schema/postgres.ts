@@ -144,3 +144,20 @@ export const oauthClients = pgTable('svc_auth_clients', {
   createdAt: milliseconds('created_at').notNull(),
   usedAt: milliseconds('used_at')
 })
+
+/** The API keys of users and of other owners. Their secrets are not in the table, only hashes. */
+export const keys = pgTable('svc_auth_keys', {
+  keyId: text('key_id').primaryKey(),
+  hash: text('hash').notNull(),
+  userId: uuid('user_id').references(() => users.userId, { onDelete: 'cascade' }),
+  owner: text('owner'),
+  name: text('name').notNull(),
+  scopes: jsonb('scopes').$type<readonly string[]>().notNull(),
+  generation: integer('generation').notNull(),
+  createdAt: milliseconds('created_at').notNull(),
+  usedAt: milliseconds('used_at'),
+  expiresAt: milliseconds('expires_at')
+}, table => [
+  index('svc_auth_keys_user').on(table.userId),
+  index('svc_auth_keys_owner').on(table.owner)
+])

@@ -127,3 +127,23 @@ export const oauthClients = sqliteTable('svc_auth_clients', {
   createdAt: integer('created_at').notNull(),
   usedAt: integer('used_at')
 })
+
+/**
+ * The API keys of users and of other owners. Their secrets are not in the table, only hashes. Times
+ * are in milliseconds since the epoch.
+ */
+export const keys = sqliteTable('svc_auth_keys', {
+  keyId: text('key_id').primaryKey(),
+  hash: text('hash').notNull(),
+  userId: text('user_id').references(() => users.userId, { onDelete: 'cascade' }),
+  owner: text('owner'),
+  name: text('name').notNull(),
+  scopes: text('scopes', { mode: 'json' }).$type<readonly string[]>().notNull(),
+  generation: integer('generation').notNull(),
+  createdAt: integer('created_at').notNull(),
+  usedAt: integer('used_at'),
+  expiresAt: integer('expires_at')
+}, table => [
+  index('svc_auth_keys_user').on(table.userId),
+  index('svc_auth_keys_owner').on(table.owner)
+])

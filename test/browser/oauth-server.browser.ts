@@ -1,4 +1,4 @@
-/** The authorization server in Chromium: the whole chain of redirects, in an application with the headers of @fastify/helmet. */
+/** The pages of the authorization server in Chromium, in an application with the headers of @fastify/helmet. */
 import { createHash, randomBytes } from 'node:crypto'
 import Fastify from 'fastify'
 import type { Page } from 'playwright-core'
@@ -14,13 +14,12 @@ import { Visitor, barriersOn, inEachLook } from './visitor.js'
 
 const ADA = { email: 'ada@example.com', password: 'correct horse' }
 const CODE = /^sac_[\w-]{67}$/
-const APP = 'com.example.app:/callback'
 
 const chromium = await startChromium()
 
 interface Setup extends Shop {
-  /** The path of an authorization request of a client. */
-  request: (id?: string, redirectUri?: string) => string
+  /** Returns an authorization request of the client. */
+  request: () => string
   /** What the client at the web site was sent. */
   answers: Array<Record<string, string>>
   client: string
@@ -38,13 +37,9 @@ async function start (t: Test, resource: { within?: number, secondFactor?: boole
     return reply.type('text/html').send('<!doctype html><link rel="icon" href="data:,"><h1>Connected</h1>')
   })
   const client = await web.listen({ host: '127.0.0.1', port: 0 })
-  const redirects = [`${client}/callback`, APP]
   const oauthServer = new OAuthServer({
     resources: { [`${url}/mcp`]: { scopes: { read: { en: 'Read your notes', de: 'Ihre Notizen lesen' } }, ...resource } },
-    clients: [
-      { client_id: 'assistant', client_name: 'Assistant', redirect_uris: redirects },
-      { client_id: 'own', client_name: 'Own', redirect_uris: redirects, firstParty: true }
-    ]
+    clients: [{ client_id: 'assistant', client_name: 'Assistant', redirect_uris: [`${client}/callback`] }]
   })
   const shop = await startShop(t, {
     store: new SqlAuthStore(':memory:'),
@@ -54,8 +49,13 @@ async function start (t: Test, resource: { within?: number, secondFactor?: boole
   }, () => {}, port)
   await shop.app.auth.createUser({ ...ADA, emailVerified: true })
   const challenge = createHash('sha256').update(randomBytes(32)).digest('base64url')
-  const request = (id = 'assistant', redirectUri = `${client}/callback`): string => `${url}/auth/oauth/authorize?${new URLSearchParams({
-    response_type: 'code', client_id: id, redirect_uri: redirectUri, state: 'a state', code_challenge: challenge, code_challenge_method: 'S256'
+  const request = (): string => `${url}/auth/oauth/authorize?${new URLSearchParams({
+    response_type: 'code',
+    client_id: 'assistant',
+    redirect_uri: `${client}/callback`,
+    state: 'a state',
+    code_challenge: challenge,
+    code_challenge_method: 'S256'
   })}`
   return { ...shop, request, answers, client }
 }
@@ -79,32 +79,6 @@ for (const scripts of [true, false]) {
     t.strictSame(visitor.complaints, [])
   })
 }
-
-t.test('a client on the machine is asked for although it belongs to the owner, and a refusal arrives there', async t => {
-  const { request, answers, client } = await start(t)
-  const page = await (await Visitor.with(chromium, t)).open(request('own'))
-  await signIn(page)
-  t.match(await page.locator('main').innerText(), /program on this device/)
-  await send(page, 'Cancel')
-  await page.waitForURL(`${client}/callback?**`)
-  t.match(answers, [{ error: 'access_denied', state: 'a state' }])
-})
-
-t.test('the browser opens an app by its scheme behind the sign-in and the consent', async t => {
-  const { request } = await start(t)
-  const visitor = await Visitor.with(chromium, t)
-  const page = await visitor.open(request('assistant', APP))
-  await signIn(page)
-  t.match(await page.locator('main').innerText(), /app on this device/)
-  // No program has the scheme here: the browser says what it would have opened.
-  const opened = page.waitForRequest(({ url }) => url().startsWith('com.example.app:'), { timeout: 10_000 }).catch(() => null)
-  const answered = page.waitForResponse(response => response.request().method() === 'POST')
-  await send(page, 'Allow')
-  const location = (await answered).headers()['location'] ?? ''
-  await opened
-  t.ok(location.startsWith(`${APP}?code=sac_`), location)
-  t.strictSame(visitor.complaints.filter(text => /Content.Security/i.test(text)), [])
-})
 
 t.test('a user becomes another one, and comes back to the request', async t => {
   const { app, request } = await start(t)

@@ -44,6 +44,7 @@ t.test('the commands of the page on operations do what it says', async t => {
     withdraw: async () => { t.strictSame((await user())?.claims, { role: 'admin' }) },
     link: async printed => { t.match(printed, `${baseUrl}/auth/local/reset-password?token=`) },
     'reset-factors': async () => { t.match(await user(), { generation: 1 }) },
+    'api-key': async printed => { t.match(printed, /"key": "shop_|"name": "Nightly"/) },
     'sign-out': async () => { t.match(await user(), { generation: 2 }) },
     block: async () => { t.match(await user(), { blocked: { reason: 'session stolen' } }) },
     unblock: async () => { t.equal((await user())?.blocked, undefined) },

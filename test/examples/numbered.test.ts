@@ -145,6 +145,21 @@ t.test('07: a cookie or a token, and a token for one service only', async t => {
   t.same((await ask('/reports', reportToken)).json(), { report: `for ${userId}` })
 })
 
+t.test('10: a session, a token and a key call one route, and each has a count of its own', async t => {
+  const app = await start(t, '10-callers')
+  const { browser, userId } = await register(app)
+  const { token } = (await browser.post('/auth/local/token', {})).json()
+  const { key } = (await browser.post('/keys')).json()
+  const ask = async (text: string) => app.inject({ url: '/orders', headers: { authorization: `Bearer ${text}` } })
+
+  t.same((await browser.get('/orders')).json(), { by: 'session', ordersOf: userId })
+  t.match((await ask(token)).json(), { code: 'insufficient_scope' })
+  t.same((await ask(key)).json(), { by: 'key', ordersOf: userId })
+  t.equal((await ask(key)).headers['x-ratelimit-remaining'], '98')
+  t.equal((await browser.get('/orders')).headers['x-ratelimit-remaining'], '98')
+  t.equal((await app.inject('/orders')).statusCode, 401)
+})
+
 t.test('08: the tests pass', async t => {
   const command = [process.execPath, '--import', join(FOLDER, '../test/typescript.mjs'), join(FOLDER, '08-tests.ts')]
   const { status, stdout } = spawnSync('env', ['-i', ...command], { encoding: 'utf8' })
@@ -188,7 +203,7 @@ t.test('09: a whole account, from the first mail to the administrator', async t 
 
 t.test('each numbered example says how to run it, and imports packages alone', async t => {
   const names = (await readdir(FOLDER)).filter(name => /^\d\d-.*\.ts$/.test(name))
-  t.equal(names.length, 9)
+  t.equal(names.length, 10)
   for (const name of names) {
     const source = await readFile(join(FOLDER, name), 'utf8')
     const header = source.slice(0, source.indexOf('import '))

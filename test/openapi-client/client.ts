@@ -43,6 +43,7 @@ async function callServer (auth: ReturnType<typeof clientOf>): Promise<void> {
   await auth.GET('/.well-known/oauth-authorization-server')
   await auth.POST('/auth/oauth/token', { body: { ...client, grant_type: 'refresh_token' } })
   await auth.POST('/auth/oauth/revoke', { body: client })
+  await auth.POST('/auth/oauth/introspect', { body: TOKEN })
   await auth.POST('/auth/oauth/device', { body: client })
   await auth.POST('/auth/oauth/register', { body: { redirect_uris: ['https://client.example/callback'] } })
   await auth.GET('/auth/oauth/authorize', PAGE)
@@ -50,6 +51,8 @@ async function callServer (auth: ReturnType<typeof clientOf>): Promise<void> {
   await auth.GET('/auth/device', PAGE)
   await auth.POST('/auth/device', { body: { user_code: 'BCDF-GHJK' } })
   await auth.POST('/auth/local/grants/end', { body: { client: 'cli' } })
+  await auth.POST('/auth/local/keys', { body: { name: 'Script', scopes: 'introspect' } })
+  await auth.POST('/auth/local/keys/end', { body: { id: 'A'.repeat(12) } })
 }
 
 /** Calls what an application has whose users confirm their address first. */

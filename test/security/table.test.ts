@@ -13,3 +13,8 @@ t.test('docs/threats.md has one row for each attack that a test names, and each 
 t.test('docs/threats.md links the tests of each attack: `npm run threats` writes them', async t => {
   t.equal(threats, withTests(threats))
 })
+
+t.test('docs/threats.md says the defence of each attack', async t => {
+  const rows = threats.split('\n').filter(line => /^\| \d/.test(line)).filter(row => row.split(/(?<!\\)\|/).length !== 6)
+  t.strictSame(rows, [])
+})

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = join(import.meta.dirname, '../..')
 export const THREATS = join(ROOT, 'docs/threats.md')
 
-const ROW = /^(?<attack>\| (?<number>\d+) \|.*\|) .* \|$/gm
+const ROW = /^(?<attack>\| (?<number>\d+) \|.*\|)(?: [^|]*)? \|$/gm
 
 /**
  * The files of tests by the numbers that the names of their tests begin with, such as `attack 22, attack 38: …`,

@@ -18,7 +18,7 @@ describe('the payload of an audit event', () => {
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
       'secret-unreadable' | 'sign-in-link' |
       'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed' |
-      'impersonation' | 'impersonation-end'
+      'key-created' | 'key-ended' | 'impersonation' | 'impersonation-end'
     >()
   })
 

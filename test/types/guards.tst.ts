@@ -2,7 +2,7 @@ import Fastify, {
   type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, type FastifyPluginCallback, type FastifyReply,
   type FastifyRequest, type FastifyTypeProvider
 } from 'fastify'
-import authPlugin, { type Guard, type Principal, type TokenClaims, TokenVerifier } from 'fastify-svc-auth'
+import authPlugin, { type AuthenticatedCaller, type Guard, type Principal, type TokenClaims, TokenVerifier } from 'fastify-svc-auth'
 import { describe, expect, test } from 'tstyche'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { AnyReply, AnyRequest } from '../../lib/core/guard.js'
@@ -239,3 +239,15 @@ interface OwnLogger extends FastifyBaseLogger {
   metric (name: string, value: number): void
 }
 declare const ownLogger: OwnLogger
+
+test('requireCaller names kinds of callers, and says who calls', () => {
+  expect(auth.requireCaller({ by: ['session', 'key'], scopes: ['orders:read'] })).type.toBe<Guard>()
+  expect(auth.requireCaller).type.not.toBeCallableWith({})
+  expect(auth.requireCaller).type.not.toBeCallableWith({ by: ['cookie'] })
+  app.get('/caller', { preHandler: auth.requireCaller({ by: ['grant'], resource: 'https://app.example/mcp' }) }, async request => {
+    const { userId, scopes } = auth.caller(request)
+    expect(auth.caller(request)).type.toBe<AuthenticatedCaller>()
+    expect(userId).type.toBe<string | null>()
+    expect(scopes).type.toBe<readonly string[] | null>()
+  })
+})

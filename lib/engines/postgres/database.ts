@@ -1,8 +1,8 @@
 import { Once, TIMEOUT_MS, lazily, withTimeout } from '../../base/concurrency.js'
 import { isUserId } from '../../base/values.js'
 import {
-  type SQL, type SQLWrapper, credentials, eq, factors, fillPlaceholders, grants, oauthClients, oneTimeEntries,
-  providerLinks, sessions, sql, users
+  type SQL, type SQLWrapper, credentials, eq, factors, fillPlaceholders, grants, keys, oauthClients,
+  oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
 import type { Batch, Columns, Decoder, SqlDatabase, Values } from '../../session/sql-database.js'
@@ -213,7 +213,7 @@ export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]
 export class PostgresDatabase implements SqlDatabase {
   // Rows have the types that they have on SQLite.
   readonly tables = {
-    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients
+    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients, keys
   } as unknown as SqlDatabase['tables']
 
   readonly db: PostgresDrizzle

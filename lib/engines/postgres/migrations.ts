@@ -43,5 +43,14 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'ALTER TABLE "svc_auth_grants" ADD CONSTRAINT "svc_auth_grants_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'CREATE INDEX "svc_auth_grants_user" ON "svc_auth_grants" USING btree ("user_id");'
     ]
+  }],
+  keys: [{
+    name: '0000_tables-keys',
+    sql: [
+      'CREATE TABLE "svc_auth_keys" (\n\t"key_id" text PRIMARY KEY NOT NULL,\n\t"hash" text NOT NULL,\n\t"user_id" uuid,\n\t"owner" text,\n\t"name" text NOT NULL,\n\t"scopes" jsonb NOT NULL,\n\t"generation" integer NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint,\n\t"expires_at" bigint\n);',
+      'ALTER TABLE "svc_auth_keys" ADD CONSTRAINT "svc_auth_keys_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
+      'CREATE INDEX "svc_auth_keys_user" ON "svc_auth_keys" USING btree ("user_id");',
+      'CREATE INDEX "svc_auth_keys_owner" ON "svc_auth_keys" USING btree ("owner");'
+    ]
   }]
 }

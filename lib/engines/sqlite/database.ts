@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
 import { TIMEOUT_MS, lazily } from '../../base/concurrency.js'
 import {
-  type SQL, credentials, factors, grants, oauthClients, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, credentials, factors, grants, keys, oauthClients, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
@@ -39,7 +39,10 @@ interface WriteOptions {
 }
 
 export class SqliteDatabase implements SqlDatabase {
-  readonly tables = { users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients }
+  readonly tables = {
+    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients, keys
+  }
+
   readonly db: BetterSQLite3Database
   readonly notSwept: SqlDatabase['notSwept']
   readonly sweeper: SqlDatabase['sweeper'] = swept => sweeperOn(this, swept)

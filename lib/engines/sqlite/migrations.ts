@@ -36,5 +36,13 @@ export const SQLITE_MIGRATIONS: Migrations = {
       'CREATE INDEX `svc_auth_grants_user` ON `svc_auth_grants` (`user_id`);',
       'CREATE TABLE `svc_auth_clients` (\n\t`client_id` text PRIMARY KEY NOT NULL,\n\t`content` text NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer\n);'
     ]
+  }],
+  keys: [{
+    name: '0000_tables-keys',
+    sql: [
+      'CREATE TABLE `svc_auth_keys` (\n\t`key_id` text PRIMARY KEY NOT NULL,\n\t`hash` text NOT NULL,\n\t`user_id` text,\n\t`owner` text,\n\t`name` text NOT NULL,\n\t`scopes` text NOT NULL,\n\t`generation` integer NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`used_at` integer,\n\t`expires_at` integer,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
+      'CREATE INDEX `svc_auth_keys_user` ON `svc_auth_keys` (`user_id`);',
+      'CREATE INDEX `svc_auth_keys_owner` ON `svc_auth_keys` (`owner`);'
+    ]
   }]
 }

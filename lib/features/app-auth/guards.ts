@@ -206,8 +206,8 @@ async function askToReauthenticate (
  *
  * @throws AuthError with the code for other requests, and without such a page
  */
-async function askAt (
-  { redirects }: GuardContext, request: FastifyRequest, reply: FastifyReply,
+export async function askAt (
+  { redirects }: Pick<GuardContext, 'redirects'>, request: FastifyRequest, reply: FastifyReply,
   { to, code }: { to: 'login' | 'account' | 'secondFactor', code: AuthErrorCode }
 ): Promise<never> {
   const isAnswered = reply.sent || undecided.has(request)

@@ -102,6 +102,12 @@ export interface UserPage {
   next: string | null
 }
 
+/** What {@link Users.signOutEverywhere} ends besides, and which session it keeps. */
+export interface SignOutOptions extends KeptSession {
+  /** Whether all API keys of the user end, too; default false. */
+  keys?: boolean | undefined
+}
+
 /** The session that is kept when all others of its user end. */
 export interface KeptSession extends Cause {
   /** A request of the user, whose session gets a new id; the default of `request`. */
@@ -330,13 +336,15 @@ export class Users {
   /**
    * Ends all sessions of a user, at the next guard in each process and whatever the session store.
    * Tokens that were issued to the user until now are refused, except those for one purpose or
-   * audience.
+   * audience. API keys stay, unless `keys` is true.
    */
-  async signOutEverywhere (userId: string, kept: KeptSession = {}): Promise<void> {
-    const source = this.sourceOf('signOutEverywhere', kept, 'except')
-    await this.accounts.changeUser(checkedUserId(userId), { endSessions: true })
+  async signOutEverywhere (userId: string, options: SignOutOptions = {}): Promise<void> {
+    const source = this.sourceOf('signOutEverywhere', options, 'except', 'keys')
+    const { keys = false, except } = options
+    if (typeof keys !== 'boolean') throw invalidRequest('keys must be true or false.')
+    await this.accounts.changeUser(checkedUserId(userId), { endSessions: true, endKeys: keys })
     audit('sign-out-everywhere', { userId }, source)
-    await this.sessionsEnded(userId, source, kept.except)
+    await this.sessionsEnded(userId, source, except)
   }
 
   /** Lists the second factors and passkeys of a user, without their secrets. */
@@ -346,13 +354,13 @@ export class Users {
   }
 
   /**
-   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and,
-   * by `app.auth` with `sendMail`, tells them by a mail. The caller must have verified the user's
-   * identity, by more than a mail.
+   * Removes all second factors and passkeys of a user who has lost them, ends their sessions and
+   * API keys and, by `app.auth` with `sendMail`, tells them by a mail. The caller must have
+   * verified the user's identity, by more than a mail.
    */
   async resetFactors (userId: string, cause: Cause = {}): Promise<User> {
     const source = this.sourceOf('resetFactors', cause)
-    const change = { endsSessions: true, change: () => [] }
+    const change = { endsSessions: true, endsKeys: true, change: () => [] } as const
     const user = await this.accounts.changeFactors(checkedUserId(userId), change)
     if (user === null) throw new AuthError('unknown_user')
     audit('factor-removed', { userId, method: 'all', by: 'application' }, source)

@@ -5,10 +5,11 @@ import type { CurrentUser } from '../../core/current-user.js'
 import { type Content, type Texts, action, filled, html, htmlForm, sentence } from '../../core/pages/elements.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { waysOn } from '../../core/pages/page.js'
+import { wordsIn } from '../../core/scopes.js'
 import { nameOf, signInPath } from '../pages/parts.js'
 import { isDocumentUrl } from './client-documents.js'
 import type { OAuthClient } from './client.js'
-import type { Resource, ScopeText } from './oauth-server.js'
+import type { Resource } from './oauth-server.js'
 import { kindOf, shownTarget } from './redirect-uris.js'
 import type { ClientRequest, PageFailure } from './request.js'
 
@@ -72,12 +73,6 @@ ${isDocumentUrl(id) && html`<li><span>${sentence(oauth.from, { host: new URL(id)
 export function scopeList (texts: Texts, { scopes: known }: Resource, scopes: readonly string[]): Content {
   return html`<section><h2>${texts.oauth.scopes}</h2><ul>${scopes.map(scope =>
     html`<li><span>${wordsIn(known.get(scope) ?? scope, texts.language)}</span></li>`)}</ul></section>`
-}
-
-export function wordsIn (words: ScopeText, language: string): string {
-  if (typeof words === 'string') return words
-  const [tag = ''] = language.split('-')
-  return words[language] ?? words[tag] ?? Object.values(words)[0] ?? ''
 }
 
 /** Says why a request cannot be answered; the browser stays here. */

@@ -4,6 +4,7 @@ import { type AuthContext, needed } from '../../core/context.js'
 import { OptionsError } from '../../errors.js'
 import { type PublicDocument, assertFree, mountDocument } from '../published.js'
 import { deviceAuthorization, redeemDevice } from './device.js'
+import { hasIntrospection, introspectionEndpoint } from './introspection.js'
 import { registrationEndpoint } from './registration.js'
 import { mountEndpoint, revocationEndpoint, tokenEndpoint } from './token.js'
 
@@ -33,6 +34,13 @@ const DEVICE = {
   description: 'RFC 8628 section 3.1.',
   operationId: 'authOauthDevice'
 }
+const INTROSPECT = {
+  path: 'oauth/introspect',
+  isOpen: false,
+  summary: 'Ask what a token allows',
+  description: 'RFC 7662, with an API key of the scope `introspect`.',
+  operationId: 'authOauthIntrospect'
+}
 const REGISTER = {
   path: 'oauth/register',
   status: 201,
@@ -58,6 +66,9 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
   mountEndpoint(scope, auth, TOKEN, tokenEndpoint(auth, server, grants))
   mountEndpoint(scope, auth, REVOKE, revocationEndpoint(server))
   if (hasDevices) mountEndpoint(scope, auth, DEVICE, deviceAuthorization(auth, server))
+  const { apiKeys } = auth.parts
+  const introspects = hasIntrospection(auth)
+  if (apiKeys !== null && introspects) mountEndpoint(scope, auth, INTROSPECT, introspectionEndpoint(server, apiKeys))
   if (registration !== null) {
     mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
   }
@@ -72,6 +83,9 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
     token_endpoint: endpoint('token'),
     revocation_endpoint: endpoint('revoke'),
     ...(registration !== null && { registration_endpoint: endpoint('register') }),
+    ...(introspects && {
+      introspection_endpoint: endpoint('introspect'), introspection_endpoint_auth_methods_supported: ['Bearer']
+    }),
     ...(hasDevices && { device_authorization_endpoint: endpoint('device') }),
     scopes_supported: [...new Set([...resources.values()].flatMap(({ scopes }) => [...scopes.keys()]))],
     response_types_supported: ['code'],

@@ -1,6 +1,7 @@
 import { brand } from '../../base/values.js'
 import { isPlainObject, isText } from '../../claims.js'
 import type { PartSetup } from '../../core/feature.js'
+import { type ScopeText, scopeTexts } from '../../core/scopes.js'
 import { OptionsError } from '../../errors.js'
 import {
   type Check, type Checked, type ChecksOf, boolean, checkedOptions, listOf, mustBe, oneOf, optional,
@@ -11,9 +12,6 @@ import { clientDocuments } from './client-documents.js'
 import { LIFETIMES } from './grant.js'
 import { Grants } from './grants.js'
 import { isPrivateScheme, isRegistrable } from './redirect-uris.js'
-
-/** What a scope allows, for users: one text, or texts by language. */
-export type ScopeText = string | Readonly<Record<string, string>>
 
 /** A resource that clients ask tokens for, such as an API or an MCP server. */
 export interface ResourceOptions {
@@ -66,11 +64,8 @@ declare module '../../core/context.js' {
   }
 }
 
-/** RFC 6749 section 3.3 */
-const SCOPE = /^[!#-[\]-~]+$/
-
 const RESOURCE = {
-  scopes: mustBe("an object of what scopes allow, such as { 'notes:read': 'Read your notes' }", areScopes),
+  scopes: scopeTexts,
   within: optional(wholeNumber(1), null),
   secondFactor: optional(boolean, false)
 } satisfies ChecksOf<ResourceOptions>
@@ -187,9 +182,4 @@ function eachOf<Table extends typeof CLIENT> (checks: Table): Check<ReadonlyArra
     if (!Array.isArray(value)) throw new OptionsError(`${option} must be a list of clients`)
     return value.map((item, index) => table(checks)(item, `${option}[${index}]`))
   }
-}
-
-function areScopes (value: unknown): value is Record<string, ScopeText> {
-  return isPlainObject(value) && Object.entries(value).every(([scope, words]) => SCOPE.test(scope) &&
-    (isText(words) || (isPlainObject(words) && Object.values(words).every(isText) && Object.keys(words).length > 0)))
 }

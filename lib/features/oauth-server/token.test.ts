@@ -86,7 +86,7 @@ t.test('an unknown client is told so with 401, also after a restart of the serve
 })
 
 t.test('a client that asks too often is told when to come back', async t => {
-  const app = await startServer(t, {}, { rateLimit: { challenge: 2 } })
+  const app = await startServer(t, {}, { rateLimit: { token: 2 } })
   const client = new Client(app)
   await client.refresh('x')
   await client.refresh('x')
@@ -242,7 +242,10 @@ t.test('attack 180: a refresh token that is sent again after an hour is refused 
 
 t.test('attack 180: the user is told of a replay by mail, once a day', async t => {
   const mails = mailbox()
-  const { app, client, tokens } = await connected(t, {}, { local: localProvider({ sendMail: mails.sendMail }) })
+  const app = await startServer(t, {}, { local: localProvider({ sendMail: mails.sendMail }) })
+  await app.auth.createUser({ ...ADA, emailVerified: true })
+  const client = new Client(app)
+  const tokens = await client.connect(await signedIn(app))
   const next = (await client.refresh(tokens.refresh_token)).json<Tokens>()
   await client.refresh(next.refresh_token)
   const replay = async (): Promise<void> => {

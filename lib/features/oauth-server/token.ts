@@ -1,5 +1,6 @@
 /** The endpoints that clients ask themselves, for tokens and their revocation. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { User } from '../../accounts/account.js'
 import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
@@ -23,11 +24,14 @@ import type { Server } from './oauth-server.js'
 export class OAuthError extends Error {
   readonly error: string
   readonly statusCode: number
+  /** `WWW-Authenticate` of a 401. */
+  readonly challenge: string
 
-  constructor (error: string, description: string, statusCode = 400) {
+  constructor (error: string, description: string, statusCode = 400, challenge = 'Basic realm="oauth"') {
     super(description)
     this.error = error
     this.statusCode = statusCode
+    this.challenge = challenge
   }
 }
 
@@ -39,6 +43,8 @@ type Described = Pick<Operation, 'summary' | 'description' | 'operationId'> & {
   readonly path: string
   /** The status of its answer; default 200. */
   readonly status?: number
+  /** Whether scripts of any origin may read its answers; default true. */
+  readonly isOpen?: boolean
 }
 
 const FIELDS = { type: 'object', description: 'As the specification says', additionalProperties: true }
@@ -55,15 +61,17 @@ const FAILURES = { 400: FAILURE, 401: FAILURE, '4xx': FAILURE, '5xx': FAILURE }
 export type Endpoint = (request: FastifyRequest) => Promise<object>
 
 /**
- * Mounts an endpoint for clients of any origin, which send no cookies and read the errors of
- * RFC 6749 section 5.2.
+ * Mounts an endpoint for programs, which send no cookies and read the errors of RFC 6749
+ * section 5.2.
  */
 export function mountEndpoint (
-  scope: FastifyInstance, auth: AuthContext, { path, status = 200, ...described }: Described, endpoint: Endpoint,
+  scope: FastifyInstance, auth: AuthContext,
+  { path, status = 200, isOpen = true, ...described }: Described, endpoint: Endpoint,
   limit: 'token' | 'register' = 'token'
 ): void {
   const url = `${auth.prefix.slice(scope.prefix.replace(/\/$/, '').length)}/${path}`
-  const open = (reply: FastifyReply): FastifyReply => reply.header('Access-Control-Allow-Origin', '*')
+  const open = (reply: FastifyReply): FastifyReply =>
+    isOpen ? reply.header('Access-Control-Allow-Origin', '*') : reply
   scope.route({
     method: 'POST',
     url,
@@ -79,14 +87,14 @@ export function mountEndpoint (
       return open(reply).code(status).send(await endpoint(request))
     }
   })
-  mountPreflight(scope, url)
+  if (isOpen) mountPreflight(scope, url)
 }
 
 function answerError (reply: FastifyReply, request: FastifyRequest, failure: unknown): void {
   const { error, description, statusCode } = shownError(failure)
-  const { retryAfter }: Partial<AuthError> = Object(failure)
+  const { retryAfter, challenge }: Partial<AuthError & OAuthError> = Object(failure)
   if (retryAfter !== undefined) reply.header('Retry-After', retryAfter)
-  if (statusCode === 401) reply.header('WWW-Authenticate', 'Basic realm="oauth"')
+  if (statusCode === 401) reply.header('WWW-Authenticate', challenge)
   if (statusCode < 500) request.log.info({ code: error }, description)
   else request.log.error({ err: Object(failure).cause ?? failure, code: error }, description)
   reply.code(statusCode).send({ error, error_description: description })
@@ -215,7 +223,7 @@ async function noteReplay (
 }
 
 function isCurrent (found: FoundGrant | null): found is FoundGrant {
-  return found !== null && found.grant.generation === found.status.generation
+  return found !== null && found.grant.generation === found.user.generation
 }
 
 /** The answer with tokens (RFC 6749 section 5.1). */
@@ -248,6 +256,14 @@ export function revocationEndpoint (server: Server): Endpoint {
 
 const HOUR_MS = 60 * 60 * 1000
 
+/** An access token that is good, and what it belongs to. */
+export interface VerifiedAccess {
+  readonly claims: TokenClaims
+  readonly grantId: string
+  readonly clientId: string
+  readonly user: User
+}
+
 /**
  * Verifies an access token for a resource, by one statement: its grant ends with the generation of
  * its user.
@@ -256,20 +272,27 @@ const HOUR_MS = 60 * 60 * 1000
  */
 export async function verifyAccess (
   server: Server, text: string, resource: string, log: FastifyRequest['log']
-): Promise<TokenClaims> {
+): Promise<VerifiedAccess> {
+  const access = await findAccess(server, text, log)
+  if (access?.claims.aud !== resource) throw new AuthError('invalid_token')
+  return access
+}
+
+/** Finds an access token of any resource; null for one that is not good. */
+export async function findAccess (
+  server: Server, text: string, log: FastifyRequest['log']
+): Promise<VerifiedAccess | null> {
   const token = presentedToken(text)
   const found = token === null ? null : await server.grants.find(token.grantId)
   const now = Date.now()
   const access = token !== null && isCurrent(found) ? accessToken(found.grant, token, now) : null
-  if (access === null || !isCurrent(found) || found.grant.content.resource !== resource) {
-    throw new AuthError('invalid_token')
-  }
-  const { grantId, userId, clientId, content: { scopes, auth }, createdAt, usedAt } = found.grant
+  if (access === null || !isCurrent(found)) return null
+  const { grantId, userId, clientId, content: { resource, scopes, auth }, createdAt, usedAt } = found.grant
   if (usedAt < now - HOUR_MS) {
     server.grants.noteUse(grantId, now)
       .catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
   }
-  return noteOwnToken({
+  const claims = noteOwnToken({
     iss: server.issuer,
     sub: userId,
     aud: resource,
@@ -280,4 +303,5 @@ export async function verifyAccess (
     auth_time: Math.floor(auth.at / 1000),
     ...(auth.amr.length > 0 && { amr: [...auth.amr] })
   })
+  return { claims, grantId, clientId, user: found.user }
 }

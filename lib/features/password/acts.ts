@@ -269,7 +269,11 @@ export const changePassword = form({
   path: '/local/change-password',
   when: ({ local }) => local?.accountRoutes.changePassword === true,
   summary: 'Change the password of the signed-in user',
-  fields: { current: presentPassword, password: newPassword },
+  fields: {
+    current: presentPassword,
+    password: newPassword,
+    keys: { ...checkbox, description: 'A checkbox: all API keys of the user end, too' }
+  },
   refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS]
 }, async (auth, submission) => {
   assertText(submission.fields.password)
@@ -278,7 +282,9 @@ export const changePassword = form({
     throw invalidRequest('This account has no password yet; set the first one instead.')
   }
   const { link, passwordHash: current } = credential
-  const isReplaced = await replacePassword(auth, submission, present, { email: link.subject, current })
+  const isReplaced = await replacePassword(auth, submission, present, {
+    email: link.subject, current, endsKeys: isChecked(submission.fields.keys)
+  })
   if (!isReplaced) throw new AuthError('invalid')
 })
 
@@ -328,12 +334,12 @@ async function replacePassword (
   auth: AuthContext,
   { request, fields: { password }, passwords, outbox }: HashingSubmission<{ password: string }>,
   { user, record: { generation } }: CurrentUser,
-  { email, current }: { email: string, current: string | null }
+  { email, current, endsKeys = false }: { email: string, current: string | null, endsKeys?: boolean }
 ): Promise<boolean> {
   const { accounts } = auth
   const { userId } = user
   const passwordHash = await passwords.hashPassword(password, { email })
-  if (await accounts.setPassword(userId, { passwordHash, current, generation }) === null) {
+  if (await accounts.setPassword(userId, { passwordHash, current, generation, endsKeys }) === null) {
     const credential = await accounts.credentialOf(userId)
     if ((credential?.passwordHash ?? null) === current) throw new AuthError('unauthenticated')
     return false

@@ -1,18 +1,21 @@
-import { type Content, htmlForm, newPasswordField, passwordField, usernameField } from '../../core/pages/elements.js'
+import {
+  type Content, checkboxField, htmlForm, newPasswordField, passwordField, usernameField
+} from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { hasPasswords } from '../local/offers.js'
 
 export const passwordSection: Section = { name: 'password', order: 50, show: passwordRow }
 
 function passwordRow (view: AccountView): Content {
-  const { auth: { local, formPaths }, texts: { common, account }, user, rowOf, targets } = view
+  const { auth: { local, formPaths, parts }, texts: { common, account, keys }, user, rowOf, targets } = view
   const current = currentPasswordField(view)
   const content = local && (current || user.emailVerified) && htmlForm({
     action: formPaths.get(current ? 'local/change-password' : 'local/set-password'),
     hidden: targets(),
     fields: [
       usernameField(null, user.email), current,
-      newPasswordField(common, common.newPassword, local.minPasswordLength)
+      newPasswordField(common, common.newPassword, local.minPasswordLength),
+      current && parts.apiKeys !== null && checkboxField('keys', keys.endAll, false)
     ],
     submit: current ? account.passwordSubmit : account.setPassword
   })

@@ -2,9 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { noteOwnToken } from '../../audit.js'
 import { lazily } from '../../base/concurrency.js'
 import type { AuthContext } from '../../core/context.js'
+import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
-import { type ResourceMetadata, resourcePublisher } from './metadata.js'
+import { type ResourceMetadata, type ResourcePublisher, resourcePublisher } from './metadata.js'
 import { type TokenClaims, type TokenUse, assertUsable, assertUse } from './token-claims.js'
 import type { TokenVerifier } from './token-verifier.js'
 import { verifyToken, verifyTokenFor } from './user-tokens.js'
@@ -67,14 +68,10 @@ export interface BearerUse extends TokenUse {
   verifier?: Pick<TokenVerifier, 'verify'>
 }
 
-/** RFC 6749 section 3.3 */
-const SCOPE = /^[!#-[\]-~]+$/
-
 const BEARER_USE = {
   purpose: anything,
   audience: anything,
-  scopes: optional(listOf("a list of scopes, such as ['reports:read']", (scope): scope is string =>
-    typeof scope === 'string' && SCOPE.test(scope)), []),
+  scopes: optional(listOf("a list of scopes, such as ['reports:read']", isScope), []),
   metadata: anything,
   verifier: optional(mustBe('a TokenVerifier', hasMethods<TokenVerifier>('verify')), null)
 } satisfies ChecksOf<BearerUse>
@@ -83,7 +80,7 @@ const BEARER_USE = {
 const accessTokens = lazily(async () => import('../oauth-server/token.js'))
 
 /** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
-const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+export const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export function bearerGuards (auth: AuthContext): BearerGuards {
   const publish = resourcePublisher(auth)
@@ -94,7 +91,7 @@ export function bearerGuards (auth: AuthContext): BearerGuards {
 }
 
 function requireBearerFor (
-  auth: Pick<AuthContext, 'local' | 'parts'>, publish: ReturnType<typeof resourcePublisher>, required: BearerUse
+  auth: Pick<AuthContext, 'local' | 'parts'>, publish: ResourcePublisher, required: BearerUse
 ): Guard {
   const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
   const use: TokenUse = Object.fromEntries(['purpose', 'audience']
@@ -111,7 +108,7 @@ function requireBearerFor (
   const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, all, metadata) }
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
-      return (await accessTokens()).verifyAccess(server, token, resource.url, request.log)
+      return (await (await accessTokens()).verifyAccess(server, token, resource.url, request.log)).claims
     }
     if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)
@@ -155,7 +152,7 @@ function bearerGuard (
  * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
  * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
  */
-function authorizationOf ({ raw, headers }: FastifyRequest): string {
+export function authorizationOf ({ raw, headers }: FastifyRequest): string {
   // An injected request need not have raw headers.
   const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
   const count = names.filter(name => name.toLowerCase() === 'authorization').length

@@ -86,10 +86,21 @@ export function mountMetadata (scope: FastifyInstance, auth: AuthContext): void 
  *
  * @see RFC 9728 section 3
  */
-export function resourcePublisher (auth: AuthContext) {
+export function resourcePublisher (auth: AuthContext): ResourcePublisher {
+  const publisher = publishers.get(auth) ?? newPublisher(auth)
+  publishers.set(auth, publisher)
+  return publisher
+}
+
+export type ResourcePublisher =
+  (resource: string | undefined, scopes: readonly string[], metadata: ResourceMetadata) => string
+
+const publishers = new WeakMap<AuthContext, ResourcePublisher>()
+
+function newPublisher (auth: AuthContext): ResourcePublisher {
   /** The scopes of each resource, and its other metadata, by the path of the metadata. */
   const resources = new Map<string, { scopes: Set<string>, members: object }>()
-  return (resource = '', scopes: readonly string[], metadata: ResourceMetadata): string => {
+  return (resource = '', scopes, metadata) => {
     const members = table(RESOURCE_METADATA)(metadata, 'metadata of requireBearerFor')
     const { href, pathname } = metadataUrl(resource, auth.site)
     const published = resources.get(pathname) ?? { scopes: new Set(), members }

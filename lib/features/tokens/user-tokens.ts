@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { AccountStatus, User } from '../../accounts/account.js'
 import { amrOf, secondFactorAt } from '../../authentication.js'
 import { isUserId } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'
@@ -49,14 +50,30 @@ export async function verifyToken (
   { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
 ): Promise<TokenClaims> {
   const claims = await verifyTokenFor({ local }, token)
-  const { sub, iat, [GENERATION]: generation } = claims
-  if (!isUserId(sub)) return claims
-  const status = await accounts.status(sub)
+  if (isUserId(claims.sub)) assertCurrent(claims, await accounts.status(claims.sub))
+  return claims
+}
+
+/** Verifies a token like {@link verifyToken}, and reads its user; null for another subject. */
+export async function verifyTokenOfUser (
+  { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
+): Promise<{ claims: TokenClaims, user: User | null }> {
+  const claims = await verifyTokenFor({ local }, token)
+  if (!isUserId(claims.sub)) return { claims, user: null }
+  const user = await accounts.findUser({ userId: claims.sub })
+  // Without a generation its time counts, which a user does not tell.
+  const status = typeof claims[GENERATION] === 'number' ? user : await accounts.status(claims.sub)
+  assertCurrent(claims, status && { signedOutAt: 0, ...status })
+  return { claims, user }
+}
+
+function assertCurrent (
+  { iat, [GENERATION]: generation }: TokenClaims, status: Pick<AccountStatus, 'generation' | 'signedOutAt'> | null
+): void {
   if (status === null) throw new AuthError('invalid_token')
   // A token of another library need not say when it was issued.
   const isOver = typeof generation === 'number'
     ? generation !== status.generation
     : (iat ?? 0) <= status.signedOutAt
   if (isOver) throw new AuthError('invalid_token')
-  return claims
 }

@@ -209,6 +209,23 @@ export const de: Texts = {
     deviceDone: 'Das Gerät ist verbunden. Sie können diese Seite schließen.',
     deviceDenied: 'Das Gerät wurde nicht verbunden.'
   },
+  keys: {
+    title: 'API-Schlüssel',
+    none: 'Keine',
+    since: 'Erstellt am {date}, zuletzt benutzt am {used}',
+    unused: 'Erstellt am {date}, noch nicht benutzt',
+    expires: 'Läuft am {date} ab',
+    end: 'Schlüssel beenden',
+    endLabel: 'Den Schlüssel {name} beenden',
+    name: 'Name des Schlüssels',
+    days: 'Tage, bis er abläuft',
+    daysHint: 'ohne Zahl läuft er nicht ab',
+    create: 'Schlüssel erstellen',
+    made: 'Ihr API-Schlüssel',
+    madeText: 'Kopieren Sie den Schlüssel jetzt und bewahren Sie ihn wie ein Passwort auf: Er wird nicht noch ' +
+      'einmal angezeigt.',
+    endAll: 'Auch alle API-Schlüssel beenden'
+  },
   impersonation: {
     text: 'Sie sehen dies als {user}.',
     end: 'Beenden',

@@ -205,6 +205,22 @@ export const english = {
     deviceDone: 'The device is connected. You can close this page.',
     deviceDenied: 'The device was not connected.'
   },
+  keys: {
+    title: 'API keys',
+    none: 'None',
+    since: 'Made on {date}, last used on {used}',
+    unused: 'Made on {date}, not used yet',
+    expires: 'Ends on {date}',
+    end: 'End key',
+    endLabel: 'End the key {name}',
+    name: 'Name of the key',
+    days: 'Days until it ends',
+    daysHint: 'without a number it does not end',
+    create: 'Make a key',
+    made: 'Your API key',
+    madeText: 'Copy the key now and keep it like a password: it is not shown again.',
+    endAll: 'End all API keys, too'
+  },
   impersonation: {
     text: 'You see this as {user}.',
     end: 'End',

@@ -206,6 +206,22 @@ export const es: Texts = {
     deviceDone: 'El dispositivo está conectado. Puedes cerrar esta página.',
     deviceDenied: 'El dispositivo no se ha conectado.'
   },
+  keys: {
+    title: 'Claves de API',
+    none: 'Ninguna',
+    since: 'Creada el {date}, último uso el {used}',
+    unused: 'Creada el {date}, sin usar todavía',
+    expires: 'Caduca el {date}',
+    end: 'Anular la clave',
+    endLabel: 'Anular la clave {name}',
+    name: 'Nombre de la clave',
+    days: 'Días hasta que caduque',
+    daysHint: 'sin un número no caduca',
+    create: 'Crear una clave',
+    made: 'Tu clave de API',
+    madeText: 'Copia la clave ahora y guárdala como una contraseña: no se volverá a mostrar.',
+    endAll: 'Anular también todas las claves de API'
+  },
   impersonation: {
     text: 'Está viendo esto como {user}.',
     end: 'Terminar',

@@ -211,6 +211,22 @@ export const fr: Texts = {
     deviceDone: 'L’appareil est connecté. Vous pouvez fermer cette page.',
     deviceDenied: 'L’appareil n’a pas été connecté.'
   },
+  keys: {
+    title: 'Clés d’API',
+    none: 'Aucune',
+    since: 'Créée le {date}, dernière utilisation le {used}',
+    unused: 'Créée le {date}, pas encore utilisée',
+    expires: 'Expire le {date}',
+    end: 'Révoquer la clé',
+    endLabel: 'Révoquer la clé {name}',
+    name: 'Nom de la clé',
+    days: 'Jours avant l’expiration',
+    daysHint: 'sans nombre, elle n’expire pas',
+    create: 'Créer une clé',
+    made: 'Votre clé d’API',
+    madeText: 'Copiez la clé maintenant et conservez-la comme un mot de passe : elle ne sera plus affichée.',
+    endAll: 'Révoquer aussi toutes les clés d’API'
+  },
   impersonation: {
     text: 'Vous voyez ceci en tant que {user}.',
     end: 'Terminer',

@@ -1,0 +1,44 @@
+import type { FastifyBaseLogger } from 'fastify'
+import { type User, isBlocked } from '../../accounts/account.js'
+import { isEqual } from '../../secrets.js'
+import type { KeysPart } from './api-keys.js'
+import { presentedKey } from './key-text.js'
+
+/** A key that a client has presented, and that is good. */
+export interface FoundKey {
+  readonly id: string
+  /** Null for a key of an owner. */
+  readonly userId: string | null
+  /** Null for a key of a user. */
+  readonly owner: string | null
+  readonly scopes: readonly string[]
+  /** The user as they are now; null for a key of an owner. */
+  readonly user: User | null
+  /** Times are in milliseconds since the epoch. */
+  readonly createdAt: number
+  /** Null for a key that does not end by itself. */
+  readonly expiresAt: number | null
+}
+
+const HOUR_MS = 60 * 60 * 1000
+
+/**
+ * Finds the key of a text by one statement, and notes its use to an hour. Null for a text that is
+ * not a key, which costs no statement, and for a key that is unknown, over, ended with the keys of
+ * its user, or whose user is blocked.
+ */
+export async function findKey (
+  { prefix, keys }: Pick<KeysPart, 'prefix' | 'keys'>, text: string, log: Pick<FastifyBaseLogger, 'warn'>
+): Promise<FoundKey | null> {
+  const presented = presentedKey(prefix, text)
+  const found = presented === null ? null : await keys.find(presented.keyId)
+  if (presented === null || found === null || !isEqual(found.key.hash, presented.hash)) return null
+  const { key: { keyId, userId, owner, scopes, generation, createdAt, usedAt, expiresAt }, of } = found
+  const now = Date.now()
+  if (expiresAt !== null && expiresAt <= now) return null
+  if (userId !== null && (of === null || of.keyGeneration !== generation || isBlocked(of.user, now))) return null
+  if (usedAt === null || usedAt < now - HOUR_MS) {
+    keys.noteUse(keyId, now).catch((err: unknown) => { log.warn({ err }, 'the use of an API key was not noted') })
+  }
+  return { id: keyId, userId, owner, scopes, user: of?.user ?? null, createdAt, expiresAt }
+}

@@ -1,0 +1,33 @@
+/** Token introspection (RFC 7662), for resource servers that are not this application. */
+import type { AuthContext } from '../../core/context.js'
+import { findKey } from '../api-keys/find-key.js'
+import type { KeysPart } from '../api-keys/api-keys.js'
+import { BEARER, authorizationOf } from '../tokens/bearer.js'
+import { type Endpoint, OAuthError, fieldsOf, findAccess } from './token.js'
+import type { Server } from './oauth-server.js'
+
+/** The scope of the API keys that may ask. */
+const SCOPE = 'introspect'
+
+/** Whether the application has API keys that may ask. */
+export function hasIntrospection ({ parts: { apiKeys } }: Pick<AuthContext, 'parts'>): boolean {
+  return apiKeys?.scopes.has(SCOPE) === true
+}
+
+/**
+ * Says what an access token allows, to callers with an API key of the scope `introspect`. Any other
+ * text is `{ active: false }`, refresh tokens too: a resource server has no use for them.
+ */
+export function introspectionEndpoint (server: Server, apiKeys: KeysPart): Endpoint {
+  return async request => {
+    const [, text = ''] = BEARER.exec(authorizationOf(request)) ?? []
+    const key = await findKey(apiKeys, text, request.log)
+    if (key === null) throw new OAuthError('invalid_token', 'An API key is needed as the Bearer token.', 401, 'Bearer')
+    if (!key.scopes.includes(SCOPE)) {
+      throw new OAuthError('insufficient_scope', `The API key lacks the scope ${SCOPE}.`, 403)
+    }
+    const { token = '' } = fieldsOf(request)
+    const access = await findAccess(server, token, request.log)
+    return access === null ? { active: false } : { active: true, token_type: 'Bearer', ...access.claims }
+  }
+}
