@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, SqlAuthStore } from '../../lib/index.js'
+import { ApiKeys } from '../../lib/api-keys.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
 import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
@@ -32,6 +33,7 @@ const REQUEST = new URLSearchParams({
   code_challenge: 'c'.repeat(43),
   code_challenge_method: 'S256'
 })
+const apiKeys = new ApiKeys({ prefix: 'shop', scopes: { 'orders:read': 'Read your orders' }, selfService: true })
 const noRoutes = {
   changePassword: false, setPassword: false, changeEmail: false, deleteAccount: false, forgotPassword: false, sessionsEnd: false
 }
@@ -48,7 +50,7 @@ const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?:
   [{ registration: { verify: 'first', roles: ['member'] } }],
   [{ registration: false, signInByMail: true, mails: { limits: false } }, { rateLimit: {} }],
   [{ password: false, signInByMail: true, mails: { limits: false } }, { passkeys, rateLimit: {} }],
-  [{}, { secondFactor, oauthServer }],
+  [{}, { secondFactor, oauthServer, apiKeys }],
   [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
 ]
 

@@ -48,7 +48,7 @@ test('accounts are those of any store', () => {
   expect<MailTokenClaims>().type.toBe<{ userId: string, email: string, generation: number }>()
   expect<ConfirmedEmail>().type.toBe<{ user: User, wasProven: boolean, removed: readonly string[] }>()
   expect<AccountStatus>().type.toBe<{ generation: number, signedOutAt: number, verifiedEmail: string | null }>()
-  expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null, generation?: number }>()
+  expect<NewPassword>().type.toBe<{ passwordHash: string, current?: string | null, generation?: number, endsKeys?: boolean }>()
 })
 
 test('a rule decides about an account', () => {

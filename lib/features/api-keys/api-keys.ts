@@ -30,6 +30,9 @@ declare module '../../core/context.js' {
   }
 }
 
+/** The scope of resource servers, which ask what tokens allow: keys of users never have it. */
+export const INTROSPECT = 'introspect'
+
 /** The tokens of `oauthServer` begin with these: a header says by its prefix what it carries. */
 const TAKEN = /^s(at|rt|ac)(_|$)/
 

@@ -10,7 +10,7 @@ import type { AnyRequest, Bivariant } from '../../core/guard.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { checkedUserId } from '../app-auth/users.js'
-import type { KeysPart } from './api-keys.js'
+import { INTROSPECT, type KeysPart } from './api-keys.js'
 import { newKey } from './key-text.js'
 import type { Key, KeyHolder } from './keys.js'
 
@@ -117,7 +117,7 @@ export async function createKey (
   const createdAt = Date.now()
   const details = {
     name: nameOf(wanted.name),
-    scopes: scopesOf(part, wanted.scopes),
+    scopes: scopesOf('userId' in holder ? userScopes(part) : [...part.scopes.keys()], wanted.scopes),
     expiresAt: endOf(part, wanted.expiresAt, createdAt)
   }
   const found = 'userId' in holder ? await keys.userOf(holder.userId) : null
@@ -194,8 +194,12 @@ function nameOf (name: unknown): string {
   return shown
 }
 
-function scopesOf ({ scopes: known }: KeysPart, scopes: unknown): string[] {
-  const all = [...known.keys()]
+/** What keys of users may have. */
+export function userScopes ({ scopes }: Pick<KeysPart, 'scopes'>): string[] {
+  return [...scopes.keys()].filter(scope => scope !== INTROSPECT)
+}
+
+function scopesOf (all: readonly string[], scopes: unknown): string[] {
   const isSubset = Array.isArray(scopes) && scopes.length > 0 && scopes.every(scope => all.includes(scope))
   if (!isSubset) throw invalidRequest(`scopes must be a list of some of ${all.join(', ')}.`)
   return all.filter(scope => scopes.includes(scope))

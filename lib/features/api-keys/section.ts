@@ -2,7 +2,7 @@ import { type Content, action, dateIn, field, filled, html, htmlForm, verbatim }
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { wordsIn } from '../../core/scopes.js'
 import { textIn } from '../pages/parts.js'
-import { type ApiKey, listKeys } from './made-keys.js'
+import { type ApiKey, listKeys, userScopes } from './made-keys.js'
 
 export const keysSection: Section = { name: 'keys', order: 77, show: keysRow }
 
@@ -50,8 +50,8 @@ function newKeyForm (
         value: textIn(typed.name),
         attributes: html` maxlength="64"`
       }),
-      [...scopes].map(([scope, words]) => html`<label class="check"><input type="checkbox" name="scopes" value="${
-        scope}">${wordsIn(words, language)}</label>`),
+      userScopes({ scopes }).map(scope => html`<label class="check"><input type="checkbox" name="scopes" value="${
+        scope}">${wordsIn(scopes.get(scope) ?? scope, language)}</label>`),
       field({
         name: 'expiresInDays',
         label: keys.days,

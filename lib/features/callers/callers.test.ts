@@ -181,6 +181,11 @@ t.test('what a guard is told wrong is told at once', async t => {
   t.throws(() => bare.auth.requireCaller({ by: ['grant'] }), /needs the option oauthServer/)
 })
 
+t.test('a key of a user does not introspect', async t => {
+  const { app, userId } = await start(t)
+  await t.rejects(app.auth.createKey({ userId, name: 'Laptop', scopes: ['introspect'] }, { actor: 'test' }), { code: 'invalid_request' })
+})
+
 t.test('attack 191: a resource server of another language asks what a token allows', async t => {
   const { app, userId, headers: { key, job, grant } } = await start(t)
   const token = grant.authorization?.slice('Bearer '.length) ?? ''

@@ -1,17 +1,14 @@
 /** Token introspection (RFC 7662), for resource servers that are not this application. */
 import type { AuthContext } from '../../core/context.js'
 import { findKey } from '../api-keys/find-key.js'
-import type { KeysPart } from '../api-keys/api-keys.js'
+import { INTROSPECT, type KeysPart } from '../api-keys/api-keys.js'
 import { BEARER, authorizationOf } from '../tokens/bearer.js'
 import { type Endpoint, OAuthError, fieldsOf, findAccess } from './token.js'
 import type { Server } from './oauth-server.js'
 
-/** The scope of the API keys that may ask. */
-const SCOPE = 'introspect'
-
 /** Whether the application has API keys that may ask. */
 export function hasIntrospection ({ parts: { apiKeys } }: Pick<AuthContext, 'parts'>): boolean {
-  return apiKeys?.scopes.has(SCOPE) === true
+  return apiKeys?.scopes.has(INTROSPECT) === true
 }
 
 /**
@@ -23,8 +20,8 @@ export function introspectionEndpoint (server: Server, apiKeys: KeysPart): Endpo
     const [, text = ''] = BEARER.exec(authorizationOf(request)) ?? []
     const key = await findKey(apiKeys, text, request.log)
     if (key === null) throw new OAuthError('invalid_token', 'An API key is needed as the Bearer token.', 401, 'Bearer')
-    if (!key.scopes.includes(SCOPE)) {
-      throw new OAuthError('insufficient_scope', `The API key lacks the scope ${SCOPE}.`, 403)
+    if (!key.scopes.includes(INTROSPECT)) {
+      throw new OAuthError('insufficient_scope', `The API key lacks the scope ${INTROSPECT}.`, 403)
     }
     const { token = '' } = fieldsOf(request)
     const access = await findAccess(server, token, request.log)
