@@ -7,7 +7,7 @@ import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import {
-  type SessionRecord, type SessionReplacement, type SignedOut, ownRecordIn, preciseTime
+  type SessionRecord, type SessionReplacement, type SignedOut, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
@@ -282,6 +282,7 @@ async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promi
   const expires = present?.cookie.expires
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
+  keepHidden(request, session)
   await request.session.save()
 }
 

@@ -88,6 +88,11 @@ export function hideUser ({ session }: FastifyRequest): void {
   userless.add(session)
 }
 
+/** Keeps what {@link hideUser} did when a request has read its session again. */
+export function keepHidden (request: FastifyRequest, before: Session): void {
+  if (userless.has(before)) hideUser(request)
+}
+
 /** What a session has of an impersonation, also of one whose time is over. */
 export function actingIn (session: Session | null | undefined): Acting | undefined {
   return ownRecordIn(session)?.acting
