@@ -36,7 +36,7 @@ export type {
 } from './accounts/identities.js'
 export { Authorization } from './features/app-auth/authorization.js'
 export type {
-  BlockOptions, Cause, KeptSession, UserFactor, UserFilter, UserList, UserPage, UserToCreate
+  BlockOptions, Cause, KeptSession, SignOutOptions, UserFactor, UserFilter, UserList, UserPage, UserToCreate
 } from './features/app-auth/users.js'
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
@@ -64,7 +64,7 @@ export type { PasswordCheck, PasswordContext } from './features/password/checks.
 export type { PasswordRules } from './features/password/rules.js'
 // With the type of the guards that tokens add to Auth.
 export type { BearerUse } from './features/tokens/bearer.js'
-export type { AuthenticatedCaller, CallerKind, CallerUse } from './features/callers/callers.js'
+export type { AuthenticatedCaller, CallerKind, CallerMembers, CallerUse } from './features/callers/callers.js'
 export type { ResourceMetadata } from './features/tokens/metadata.js'
 export { TokenVerifier, type TokenVerifierOptions } from './features/tokens/token-verifier.js'
 export type { TokenClaims, TokenUse } from './features/tokens/token-claims.js'

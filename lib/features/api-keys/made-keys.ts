@@ -1,7 +1,7 @@
 /** How keys are made, listed and ended: for the application, and for users. */
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
-import { type AuditOrigin, type AuditSource, audit } from '../../audit.js'
+import { type AuditSource, audit } from '../../audit.js'
 import { UUID, withoutUndefined } from '../../base/values.js'
 import { checkedName, isText } from '../../claims.js'
 import type { WithAccounts } from '../../core/context.js'
@@ -61,7 +61,7 @@ export interface ApiKey {
 }
 
 /** The API key that an event is about. */
-export interface AuditedKey extends AuditOrigin {
+export interface AuditedKey {
   /** Its id. */
   keyId: string
   /** The user of the key; absent for a key of an owner. */
@@ -73,12 +73,12 @@ export interface AuditedKey extends AuditOrigin {
 declare module '../../audit.js' {
   interface AuditEvents {
     /** An API key was made: by the application, or by its user. */
-    'key-created': AuditedKey & {
+    'key-created': AuditOrigin & AuditedKey & {
       /** What it is allowed. */
       scopes: readonly string[]
     }
     /** An API key was ended: by the application, or by its user. */
-    'key-ended': AuditedKey
+    'key-ended': AuditOrigin & AuditedKey
   }
 }
 

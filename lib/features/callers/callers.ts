@@ -14,7 +14,7 @@ import { type AuthenticationState, authenticationOf } from '../../session/record
 import { askAt } from '../app-auth/guards.js'
 import { BEARER, authorizationOf } from '../tokens/bearer.js'
 import { resourcePublisher } from '../tokens/metadata.js'
-import type { TokenClaims } from '../tokens/token-claims.js'
+import { type TokenClaims, scopesIn } from '../tokens/token-claims.js'
 import { verifyTokenOfUser } from '../tokens/user-tokens.js'
 
 declare module '../app-auth/auth.js' {
@@ -123,9 +123,9 @@ type Verify = (auth: AuthContext, token: string, request: FastifyRequest, resour
 const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
   async token (auth, text) {
     const { claims, user } = await verifyTokenOfUser(auth, text)
-    const { sub, scope, scp = scope } = claims
+    const { sub } = claims
     const id = user === null ? `subject:${sub}` : `user:${sub}`
-    const scopes = Array.isArray(scp) ? scp.map(String) : String(scp ?? '').split(' ').filter(Boolean)
+    const scopes = scopesIn(claims)
     const userId = user && user.userId
     return {
       caller: { id, userId, owner: null, clientId: null, scopes, claims: user === null ? claims : claimsOf(user) },
@@ -161,7 +161,7 @@ const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
     if (parts.oauthServer === null) throw new AuthError('invalid_token')
     const { claims, grantId, clientId, user } =
       await (await oauthServer()).verifyAccess(parts.oauthServer, text, resource, log)
-    const scopes = String(claims.scope).split(' ')
+    const scopes = scopesIn(claims)
     return {
       caller: { id: `grant:${grantId}`, userId: user.userId, owner: null, clientId, scopes, claims: claimsOf(user) },
       token: claims

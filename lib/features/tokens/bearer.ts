@@ -6,7 +6,7 @@ import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, anything, checkedOptions, hasMethods, listOf, mustBe, optional } from '../../option-checks.js'
 import { type ResourceMetadata, type ResourcePublisher, resourcePublisher } from './metadata.js'
-import { type TokenClaims, type TokenUse, assertUsable, assertUse } from './token-claims.js'
+import { type TokenClaims, type TokenUse, assertUsable, assertUse, scopesIn } from './token-claims.js'
 import type { TokenVerifier } from './token-verifier.js'
 import { verifyToken, verifyTokenFor } from './user-tokens.js'
 import { type Guard, reading } from '../../core/guard.js'
@@ -134,9 +134,7 @@ function bearerGuard (
       const [, token] = BEARER.exec(authorizationOf(request)) ?? []
       if (token === undefined) throw new AuthError('invalid_token')
       const claims = await verify(token, request)
-      // As RFC 9068 has them, or the `scp` of some servers.
-      const { scope, scp = scope } = claims
-      const granted: unknown[] = Array.isArray(scp) ? scp : String(scp).split(' ')
+      const granted = scopesIn(claims)
       if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
       request.token = claims
     } catch (error) {

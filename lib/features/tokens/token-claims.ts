@@ -60,6 +60,11 @@ export function assertUsable ({ iat, nbf = iat, exp, purpose, aud, cnf }: TokenC
   if (!isCurrent || !isFitting || cnf !== undefined) throw new AuthError('invalid_token')
 }
 
+/** The scopes of a token, as RFC 9068 has them, or in the `scp` of some servers. */
+export function scopesIn ({ scope, scp = scope }: TokenClaims): string[] {
+  return Array.isArray(scp) ? scp.map(String) : String(scp ?? '').split(' ').filter(Boolean)
+}
+
 /** Whether a token is for an audience, or without one for no audience (RFC 7519 section 4.1.3). */
 function isFor (aud: TokenClaims['aud'], audience: string | undefined): boolean {
   return aud === audience || (Array.isArray(aud) && audience !== undefined && aud.includes(audience))
