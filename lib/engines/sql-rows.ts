@@ -169,8 +169,6 @@ export function accountReads (
 interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
   readonly entries: Omit<OneTimeEntries, 'find' | 'takenAt'>
   readonly userId: SQLWrapper
-  /** The user whom an impersonation shows in a session, as the index has it. */
-  readonly shownUser: SQL
 }
 
 /** How many rows a sweep looks at in one statement: SQLite holds up the process meanwhile. */
@@ -178,10 +176,10 @@ const SWEPT = 1000
 
 /** Keeps sessions and what they own, and removes what is over while some are written. */
 export function sqlSessions (
-  database: SqlDatabase, { find, insert, end, entries, userId: ofUser, shownUser }: SqlSessionsDialect
+  database: SqlDatabase, { find, insert, end, entries, userId: ofUser }: SqlSessionsDialect
 ): SessionRows {
   const { sessions, oneTimeEntries } = database.tables
-  const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt } = sessions
+  const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt, shownUserId } = sessions
   const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
   const isOpen = and(isNull(endedAt), gt(expiresAt, given('now')))
   const listed = database.query(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
@@ -191,7 +189,7 @@ export function sqlSessions (
     .limit(MAX_LISTED))
   const showing = database.query(db => db.select({ idHash, userId, proofs, userAgent, createdAt, seenAt, expiresAt })
     .from(sessions)
-    .where(and(sql`${shownUser} is not null`, eq(shownUser, given('userId')), isOpen))
+    .where(and(eq(shownUserId, ofUser), isOpen))
     .orderBy(desc(seenAt))
     .limit(MAX_LISTED))
   const { hash, kind, owner, content, startedAt } = oneTimeEntries
@@ -292,7 +290,8 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
 }
 
 export function columnsOf ({ user, admits: _, ...session }: NewSession) {
-  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
+  const shownUserId = user?.proofs.acting?.user.userId ?? null
+  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false, shownUserId }
 }
 
 /** Null for a row that was not found, or whose columns are null because it was joined. */

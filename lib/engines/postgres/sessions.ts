@@ -30,8 +30,7 @@ export function postgresSessions (
     insert: insert(database),
     end: end(database, revocations),
     entries: postgresEntries(database),
-    userId: USER_ID,
-    shownUser: sql`${sessions.proofs} -> 'acting' -> 'user' ->> 'userId'`
+    userId: USER_ID
   })
   return { ...rows, attempts: postgresAttempts(database) }
 }
@@ -104,7 +103,7 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
     .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
       ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
       ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
-      false, ${replacedBy}`)
+      false, ${replacedBy}, ${given('shownUserId')}::uuid`)
     .onConflictDoUpdate({
       target: sessions.idHash,
       set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),

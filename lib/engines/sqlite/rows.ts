@@ -226,8 +226,7 @@ export function sqliteSessions (database: SqliteDatabase): SessionRows {
     insert: insertSession(database),
     end: end(database),
     entries: sqliteEntries(database),
-    userId: given('userId'),
-    shownUser: sql`${sessions.proofs} ->> '$.acting.user.userId'`
+    userId: given('userId')
   })
 }
 
