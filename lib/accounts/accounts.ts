@@ -117,19 +117,20 @@ export class Accounts {
    * user has, in one step.
    *
    * @param email the canonical e-mail that the provider reports, verified or not
-   * @param newUser the user to create, with this identity as their first link
+   * @param newUser the user to create, with this identity as their first link; null for none
    * @param holds whether nothing is written of a user who has the link, because a second factor may
    *   be due: {@link signIn} writes it then; default never. Like a {@link Rule} it has no effects.
-   * @returns the user with the link; or the one who has the e-mail, then nothing was written
+   * @returns the user with the link; or the one who has the e-mail, then nothing was written; null
+   *   where there is none and none is to be created
    */
   async enterIdentity (
     identity: LinkedIdentity,
     email: string | null,
-    newUser: NewUser,
+    newUser: NewUser | null,
     holds: (user: User) => boolean = () => false
-  ): Promise<EnteredIdentity> {
+  ): Promise<EnteredIdentity | null> {
     const { provider, subject } = identity
-    const rule = identityRules.enterIdentity(identity, newAccount(newUser, Date.now()), holds)
+    const rule = identityRules.enterIdentity(identity, newUser && newAccount(newUser, Date.now()), holds)
     return this.#change({ provider, subject }, rule, { email })
   }
 
@@ -145,9 +146,10 @@ export class Accounts {
    *   written
    */
   async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
-    const { provider, subject, verifiedEmail } = change.identity
+    const { newUser, identity: { provider, subject, verifiedEmail } } = change
     const rule = signInRule(found, change, { isTrial, now: Date.now() })
-    return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
+    const keys = newUser ?? { email: verifiedEmail, link: { provider, subject } }
+    return this.#change({ userId: found.userId }, rule, keys)
   }
 
   /**

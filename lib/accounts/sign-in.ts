@@ -7,7 +7,8 @@ import {
 import type { Holders, Rule } from './auth-store.js'
 import { type FactorChange, changeFactorsRule, withFactors } from './factors.js'
 import {
-  type FoundUser, type LinkedIdentity, type NotedSignIn, isAsFound, newAccount, notedSignIn, withIdentity
+  type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, isAsFound, newAccount, notedSignIn,
+  promotedGuest, withIdentity
 } from './identities.js'
 
 /** What an account has from before an address of it was proven; no text of who made it. */
@@ -139,9 +140,12 @@ export interface SignInChange {
   /**
    * What a first factor has found: a sign-in by a link of the user, which `moves` the e-mail of the
    * account, or its state, or only `refreshes` the link; `link`: an identity that joins the user by
-   * their e-mail; `confirms`: they have confirmed their address. Null for nothing.
+   * their e-mail; `confirms`: they have confirmed their address; `promotes`: a guest becomes the
+   * user `newUser`. Null for nothing.
    */
-  held: 'refreshes' | 'moves' | 'link' | 'confirms' | null
+  held: 'refreshes' | 'moves' | 'link' | 'confirms' | 'promotes' | null
+  /** The user whom the sign-in would create if there were no guest, with another id. */
+  newUser?: NewUser | undefined
   /** The factor that the sign-in sets up. */
   factors?: FactorChange | undefined
 }
@@ -156,12 +160,20 @@ export function signInRule (
     let left = withHeld(account, holders, change)
     if (left !== null && factors !== undefined) left = changeFactorsRule(factors, now)(left, holders).account ?? null
     if (left === null) return { result: null }
+    // Last, because a factor is added at the generation that was found.
+    if (change.held === 'promotes') left = withSessionsEnded(left, now)
     return { result: notedSignIn(account, left), ...(!isTrial && { account: left }) }
   }
 }
 
-function withHeld (account: Account, { ofEmail, ofLink }: Holders, { identity, held }: SignInChange): Account | null {
+function withHeld (
+  account: Account, { ofEmail, ofLink }: Holders, { identity, held, newUser }: SignInChange
+): Account | null {
   if (held === null) return account
+  if (held === 'promotes') {
+    const isFree = account.extras.guest === true && ofEmail === null && ofLink === null
+    return isFree && newUser !== undefined ? promotedGuest(account, newUser) : null
+  }
   // It may be disputed since: then the mail opens no account any more.
   if (held === 'confirms') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)
   const present = linkAt(account, identity.provider)
