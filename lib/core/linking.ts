@@ -12,7 +12,7 @@ import type { ProviderIdentity } from '../hooks.js'
 import type { Outbox } from './mail-links.js'
 import type { Findings } from './findings.js'
 
-type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'outbox'>
+type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'newUser' | 'outbox'>
 
 /**
  * Writes what a first factor has found, and the factor that the sign-in sets up, now that no
@@ -37,9 +37,9 @@ export function auditJoin (request: FastifyRequest, { userId }: User, { provider
 }
 
 export async function writeSignIn (
-  accounts: Accounts, { user, identity, held, outbox }: Held, factors?: FactorChange
+  accounts: Accounts, { user, identity, held, newUser, outbox }: Held, factors?: FactorChange
 ): Promise<User | null> {
-  const noted = await accounts.signIn(user, { identity: linkOf(identity), held, factors })
+  const noted = await accounts.signIn(user, { identity: linkOf(identity), held, newUser, factors })
   if (noted === null) return null
   if (held === 'link') outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)

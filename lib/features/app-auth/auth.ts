@@ -17,7 +17,7 @@ import {
   type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
-import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
+import { type Principal, sessionBinding, shownPrincipal } from '../../session/record.js'
 import { canSignIn } from '../../core/methods.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sessions/list.js'
 import type { AnyReply, AnyRequest, Bivariant, Guard } from '../../core/guard.js'
@@ -133,7 +133,7 @@ export class Auth extends Authorization {
    */
   user (request: AnyRequest): Principal
   user (request: FastifyRequest): Principal {
-    const principal = principalOf(request)
+    const principal = shownPrincipal(request)
     if (principal === null) throw new AuthError('unauthenticated')
     return principal
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import type { LinkedIdentity, NewUser } from '../../accounts/identities.js'
@@ -8,6 +9,7 @@ import { AuthError } from '../../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../../hooks.js'
 import type { Outbox } from '../../core/mail-links.js'
 import type { Findings } from '../../core/findings.js'
+import { guestOf, promotionOf } from '../../core/guests.js'
 import { mayNeedFactor } from '../../core/methods.js'
 import { emailOf, linkOf, tellOwner, writeSignIn } from '../../core/linking.js'
 
@@ -25,17 +27,23 @@ const MAX_ATTEMPTS = 10
  * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them
  */
 export async function userOfIdentity (
-  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
-  request: object,
+  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'parts' | 'requiresFactor'>,
+  request: FastifyRequest,
   identity: ProviderIdentity,
   outbox: Outbox | null = null
-): Promise<Pick<Findings, 'user' | 'isNew' | 'held'>> {
+): Promise<Pick<Findings, 'user' | 'isNew' | 'held' | 'newUser'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { as, ...entered } = await accounts.enterIdentity(link, emailOf(identity.claims), newUser(link), holds)
+    const [guest, created] = [await guestOf(auth, request), newUser(link)]
+    const found = await accounts.enterIdentity(link, emailOf(identity.claims), guest === null ? created : null, holds)
+    if (found === null) {
+      if (guest === null) continue
+      return promotionOf(request, guest, created)
+    }
+    const { as, ...entered } = found
     const { user: existing } = entered
     noteSubject(request, existing.userId)
     if (as === 'refreshes' || as === 'moves') return { user: existing, isNew: false, held: as }
