@@ -1,7 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
-import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
+import type { DeleteHook, GuestHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
@@ -52,6 +52,8 @@ export interface AuthPluginOptions extends FeatureOptions {
   onLink?: LinkHook | undefined
   /** Called before a user deletes their account, not by `deleteUser`; may remove rows or refuse. */
   onDelete?: DeleteHook | undefined
+  /** Called when a guest signs in as a user who exists; see {@link GuestHook}. */
+  onGuest?: GuestHook | undefined
   /**
    * The application's own sign-in page, such as `/login`, or a URL of an origin in
    * `trustedOrigins`. Guards (with `next`), and errors that no other page can show, redirect to it.
@@ -116,6 +118,7 @@ const OPTIONS = {
   onSignIn: optional(callable<SignInHook>('({ request, principal, identity, tokens, created }) => void'), null),
   onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
   onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
+  onGuest: optional(callable<GuestHook>('({ request, guest, user }) => void'), null),
   loginPage: anything,
   registerPage: anything,
   forgotPasswordPage: anything,
@@ -144,7 +147,7 @@ export function resolveOptions (
   assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
   assertOneVersion(options)
   const given = checkedMembers(options, OPTIONS)
-  const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onLink, onSignIn, providers, store } = given
+  const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onGuest, onLink, onSignIn, providers, store } = given
   const { prefix: context = '' } = around
   const prefix = prefixIn(context, given.prefix)
   const mailTokens = local?.mail == null ? null : local.mailTokens(dataSecrets)
@@ -209,6 +212,7 @@ export function resolveOptions (
     mailTokens,
     parts,
     onDelete,
+    onGuest,
     onLink,
     onSignIn,
     redirects: new RedirectPages(site, {

@@ -74,6 +74,11 @@ export class Accounts {
   /** See {@link AuthStore.status}. */
   readonly status: AuthStore['status'] = userId => wrapStoreErrors(() => this.#store.status(userId))
 
+  /** See {@link AuthStore.abandonedGuests}. */
+  async abandonedGuests (createdBefore: number, now: number, limit: number): Promise<string[]> {
+    return wrapStoreErrors(async () => await this.#store.abandonedGuests?.(createdBefore, now, limit) ?? [])
+  }
+
   /** See {@link AuthStore.users}. */
   readonly users: AuthStore['users'] = query => wrapStoreErrors(() => this.#store.users(query))
 
@@ -123,6 +128,12 @@ export class Accounts {
    * @returns the user with the link; or the one who has the e-mail, then nothing was written; null
    *   where there is none and none is to be created
    */
+  async enterIdentity (
+    identity: LinkedIdentity, email: string | null, newUser: NewUser, holds?: (user: User) => boolean
+  ): Promise<EnteredIdentity>
+  async enterIdentity (
+    identity: LinkedIdentity, email: string | null, newUser: NewUser | null, holds?: (user: User) => boolean
+  ): Promise<EnteredIdentity | null>
   async enterIdentity (
     identity: LinkedIdentity,
     email: string | null,

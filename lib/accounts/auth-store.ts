@@ -99,6 +99,14 @@ export interface AuthStore {
   countUsers (filter: UsersFilter): Promise<number>
 
   /**
+   * Returns the ids of at most so many guests who were created before a time and have no open
+   * session beside the users. Without this member guests are not deleted when they are over.
+   *
+   * @param createdBefore milliseconds since the epoch, like `now`
+   */
+  abandonedGuests? (createdBefore: number, now: number, limit: number): Promise<string[]>
+
+  /**
    * Adds an account.
    *
    * @returns false, and nothing was written, when its id, its e-mail, one of its links or the id of

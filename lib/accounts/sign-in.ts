@@ -84,6 +84,12 @@ function applicationLink ({ userId, email, name }: Pick<Account, 'userId' | 'ema
   return { provider: 'application', subject: userId, claims }
 }
 
+/** Returns the user to create whose mailbox was proven. */
+export function userOfMailbox (userId: string, email: string): NewUser {
+  const link = applicationLink({ userId, email, name: null })
+  return { userId, email, emailVerified: true, name: null, claims: {}, isNew: true, link }
+}
+
 /** Whose mailbox a sign-in by mail has proven. */
 export interface ProvenMailbox {
   /** The user who had the address when the mail was asked for; null for the user who has it now. */
@@ -113,9 +119,7 @@ export function signInByMail (
     const present = found === null ? ofEmail : account
     if (present === null) {
       if (found !== null || newId === null) return { result: null }
-      const link = applicationLink({ userId: newId, email, name: null })
-      const created = newAccount(
-        { userId: newId, email, emailVerified: true, name: null, claims: {}, isNew: true, link }, now)
+      const created = newAccount(userOfMailbox(newId, email), now)
       return { result: { ...signedIn(created), as: 'new' }, account: created }
     }
     const user = userOf(present)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { statusOf, userOf } from '../accounts/account.js'
+import { GUEST, statusOf, userOf } from '../accounts/account.js'
 import type { UsersFilter } from '../accounts/auth-store.js'
 import { Sweeper } from '../base/concurrency.js'
 import { type Claims, mergeClaims } from '../claims.js'
@@ -74,7 +74,7 @@ const asIs = (column: SQLWrapper): SQLWrapper => column
 export function accountReads (
   database: SqlDatabase, withFactors: SqlDatabase, dialect: ReadingDialect
 ): Omit<StoredAccounts, 'insert' | 'change'> {
-  const { users, credentials, providerLinks, factors } = database.tables
+  const { users, credentials, providerLinks, factors, sessions } = database.tables
   const isUser = eq(users.userId, dialect.userId)
   const isOwner = eq(users.userId, providerLinks.userId)
   const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
@@ -109,6 +109,13 @@ export function accountReads (
   const statusOfUser = database.query(
     db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
   )
+
+  const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
+  const hasSession = sql`exists (select 1 from ${sessions} where ${and(eq(sessions.userId, users.userId), isOpen)})`
+  const guestsWithout = withFactors.query(db => db.select({ userId: users.userId }).from(providerLinks)
+    .innerJoin(users, isOwner)
+    .where(and(eq(providerLinks.provider, GUEST), sql`${dialect.createdAt} < ${given('createdBefore')}`, not(hasSession)))
+    .limit(given('limit')))
 
   const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
     const isBlocked = dialect.isBlocked(Date.now())
@@ -158,6 +165,9 @@ export function accountReads (
         .orderBy(orderBy)
         .limit(limit))
       return (await list({})).map(userOf)
+    },
+    async abandonedGuests (createdBefore, now, limit) {
+      return (await guestsWithout({ createdBefore, now, limit })).map(({ userId }) => userId)
     },
     async countUsers (filter) {
       const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})

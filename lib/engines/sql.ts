@@ -191,6 +191,10 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     return (await this.#database()).accounts.countUsers(filter)
   }
 
+  async abandonedGuests (createdBefore: number, now: number, limit: number): Promise<string[]> {
+    return await (await this.#database()).accounts.abandonedGuests?.(createdBefore, now, limit) ?? []
+  }
+
   async insert (account: Account): Promise<boolean> {
     return (await this.#database()).accounts.insert(account)
   }

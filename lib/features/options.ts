@@ -3,6 +3,7 @@ import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
+import { type GuestOptions, type Guests, checkedGuests } from './guests/guests.js'
 import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
@@ -26,6 +27,8 @@ export interface FeatureOptions {
   apiKeys?: ApiKeys | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
+  /** Visitors with a user of their own, before they have an address. Needs a `SqlAuthStore`. */
+  guests?: GuestOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -40,6 +43,7 @@ export const FEATURE_OPTIONS = {
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   impersonation: checkedImpersonation,
+  guests: checkedGuests,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -47,12 +51,13 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, impersonation }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
     impersonation: Impersonation | null
+    guests: Guests | null
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
@@ -60,7 +65,8 @@ export function partsOf (
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
-    impersonation
+    impersonation,
+    guests
   })
 }
 

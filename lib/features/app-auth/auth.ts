@@ -14,7 +14,7 @@ import { endOtherSessions, followRevocations, signOut } from '../../core/sign-ou
 import { withQuery } from '../../core/redirects.js'
 import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-requests.js'
 import {
-  type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
+  type GuardOptions, type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
 } from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, sessionBinding, shownPrincipal } from '../../session/record.js'
@@ -90,9 +90,11 @@ export class Auth extends Authorization {
    * the given value or is an array that includes it.
    *
    * @param required such as `{ role: 'admin' }`
+   * @param options `guests`: whether guests pass; with no claims required, all of them
    * @throws OptionsError when `required` is not an object of claims
    */
-  readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(this.#auth, required)
+  readonly requireClaims = (required: RequiredClaims, options?: GuardOptions): Guard =>
+    requireClaims(this.#auth, required, options)
 
   /**
    * Makes a guard like {@link requireUser} for changes that an open session alone must not allow:

@@ -4,6 +4,7 @@ import { digestOf } from '../../base/values.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
+import { guestOf } from '../../core/guests.js'
 import { assertUserRecent } from '../recent.js'
 import { AuthError } from '../../errors.js'
 import { type ProviderIdentity, callHook } from '../../hooks.js'
@@ -184,7 +185,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const { identity, tokens, signed } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
   const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
-  const user = await userOfIdentity(auth, request, identity, outbox)
+  const user = await userOfIdentity(auth, request, identity, { outbox, guest: await guestOf(auth, request) })
   const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
   const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
   const ofCallback = { ...hint, callback: { state: digestOf(state), next } }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
 import type { Accounts } from '../../accounts/accounts.js'
 import type { LinkedIdentity, NewUser } from '../../accounts/identities.js'
@@ -9,7 +8,7 @@ import { AuthError } from '../../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../../hooks.js'
 import type { Outbox } from '../../core/mail-links.js'
 import type { Findings } from '../../core/findings.js'
-import { guestOf, promotionOf } from '../../core/guests.js'
+import { promotionOf } from '../../core/guests.js'
 import { mayNeedFactor } from '../../core/methods.js'
 import { emailOf, linkOf, tellOwner, writeSignIn } from '../../core/linking.js'
 
@@ -17,7 +16,7 @@ const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user of an identity, links the identity to the user with its e-mail if the policy
- * allows it, or creates a user. Nothing is written of a user who is blocked, or of whom a second
+ * allows it, or creates a user, unless a guest becomes that user. Nothing is written of a user who is blocked, or of whom a second
  * factor may be due: {@link writeHeld} does that when the sign-in is complete.
  *
  * The store refuses a write that another request was ahead of, and the next attempt reads again.
@@ -27,22 +26,21 @@ const MAX_ATTEMPTS = 10
  * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them
  */
 export async function userOfIdentity (
-  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'parts' | 'requiresFactor'>,
-  request: FastifyRequest,
+  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
+  request: object,
   identity: ProviderIdentity,
-  outbox: Outbox | null = null
+  { outbox = null, guest = null }: { outbox?: Outbox | null, guest?: User | null } = {}
 ): Promise<Pick<Findings, 'user' | 'isNew' | 'held' | 'newUser'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const [guest, created] = [await guestOf(auth, request), newUser(link)]
-    const found = await accounts.enterIdentity(link, emailOf(identity.claims), guest === null ? created : null, holds)
-    if (found === null) {
-      if (guest === null) continue
-      return promotionOf(request, guest, created)
-    }
+    const created = newUser(link)
+    const email = emailOf(identity.claims)
+    const found = await accounts.enterIdentity(link, email, guest === null ? created : null, holds)
+    if (guest !== null && found === null) return promotionOf(request, guest, created)
+    if (found === null) continue
     const { as, ...entered } = found
     const { user: existing } = entered
     noteSubject(request, existing.userId)

@@ -7,6 +7,7 @@ import {
   type Html, checkboxField, html, nameField, newPasswordField, usernameField
 } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
+import { guestOf } from '../../core/guests.js'
 import { USED_REGISTRATION } from '../../session/store.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
@@ -105,6 +106,7 @@ export const registerConfirmed = form({
     const authenticated = await createAccount(auth, submission.passwords, fields, {
       userId,
       isConfirmed: true,
+      guest: await guestOf(auth, request),
       async before () {
         // Another request has used the link while this one hashed its password.
         if (await isUsed(auth.capabilities, link)) throw new AuthError('exists')
