@@ -11,7 +11,7 @@ import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, checkedOptions, listOf, optional, text } from '../../option-checks.js'
 import { type AuthenticationState, authenticationOf } from '../../session/record.js'
-import { askAt } from '../app-auth/guards.js'
+import { askAt, authTimeOf } from '../app-auth/guards.js'
 import { PREFIXES } from '../oauth-server/prefixes.js'
 import { type Challenge, bearerTokenOf, challengeOf, challengeRefused } from '../tokens/bearer.js'
 import { resourcePublisher } from '../tokens/metadata.js'
@@ -233,9 +233,12 @@ function claimsOf ({ userId, email, emailVerified, name, claims }: User): Claims
   }, claims)
 }
 
-function authenticationIn ({ auth_time: time, amr }: TokenClaims): AuthenticatedCaller['authentication'] {
-  if (typeof time !== 'number') return null
-  return { at: new Date(time * 1000), secondFactor: Array.isArray(amr) && amr.includes('mfa') }
+/** What a token says, read as the other guards read it. */
+function authenticationIn (token: TokenClaims): AuthenticatedCaller['authentication'] {
+  const time = authTimeOf(token, { secondFactor: false })
+  return time === null
+    ? null
+    : { at: new Date(time * 1000), secondFactor: authTimeOf(token, { secondFactor: true }) !== null }
 }
 
 function assertGiven ({ parts: { apiKeys, oauthServer }, local }: AuthContext, by: readonly CallerKind[]): void {
