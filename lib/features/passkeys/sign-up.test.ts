@@ -149,6 +149,10 @@ for (const kind of ['memory', 'SQLite', 'Postgres'] as const) {
 
       t.strictSame(codeOf(await signUpAt(browser, token, device)), [403, 'closed'])
       t.equal(await app.auth.findUser({ email: ADA.email }), null)
+      const rivals = Array.from({ length: 5 }, () => new Browser(app))
+      const responses = await Promise.all(rivals.map(async rival => newDevice().create(await begin(rival, token))))
+      await Promise.all(rivals.map(async (rival, index) => rival.post(REGISTER, { token, response: responses[index] })))
+      t.equal(await app.auth.findUser({ email: ADA.email }), null)
       isOpen = true
       t.equal((await signUpAt(browser, token, device)).statusCode, 201)
     })
