@@ -1,8 +1,9 @@
 /** Registration with a passkey alone. */
 import t, { type Test } from 'tap'
 import {
-  type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions, SignInRefused
+  type AuthPluginOptions, LocalIdentityProvider, type LocalIdentityProviderOptions, MemoryAuthStore, SignInRefused
 } from '../../index.js'
+import { USED_REGISTRATION, capabilitiesOf } from '../../session/store.js'
 import { Pages, de, en, es, fr } from '../../pages.js'
 import { SecondFactor } from '../../second-factor.js'
 import type { Lies, SoftwareAuthenticator } from '../../../test/fakes/authenticator.js'
@@ -10,6 +11,7 @@ import { LOCAL_SECRET, localProvider, startApp, userIdIn } from '../../../test/h
 import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { Browser } from '../../../test/helpers/browser.js'
 import { advanceClock } from '../../../test/helpers/clock.js'
+import { deferred } from '../../../test/helpers/deferred.js'
 import { ADA, BASE_URL, type MailApp, NEW_PASSWORD, resetTokenOf } from '../../../test/helpers/mail-app.js'
 import { addAt, newDevice, optionsAt, signInBy, startPasskeyApp } from '../../../test/helpers/passkey-app.js'
 import { STORES } from '../../../test/helpers/stores.js'
@@ -62,7 +64,8 @@ for (const kind of ['memory', 'SQLite', 'Postgres'] as const) {
 
       const options = await begin(browser, token)
       t.match(options, {
-        user: { name: ADA.email }, excludeCredentials: [],
+        user: { name: ADA.email },
+        excludeCredentials: [],
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' }
       })
       const device = newDevice()
@@ -149,15 +152,51 @@ for (const kind of ['memory', 'SQLite', 'Postgres'] as const) {
 
       t.strictSame(codeOf(await signUpAt(browser, token, device)), [403, 'closed'])
       t.equal(await app.auth.findUser({ email: ADA.email }), null)
-      const rivals = Array.from({ length: 5 }, () => new Browser(app))
-      const responses = await Promise.all(rivals.map(async rival => newDevice().create(await begin(rival, token))))
-      await Promise.all(rivals.map(async (rival, index) => rival.post(REGISTER, { token, response: responses[index] })))
-      t.equal(await app.auth.findUser({ email: ADA.email }), null)
       isOpen = true
       t.equal((await signUpAt(browser, token, device)).statusCode, 201)
     })
   })
 }
+
+t.test('a request that comes too late for a link leaves no mark on it: the user of the other one may be refused', async t => {
+  const [asked, refusal, held, goOn] = [deferred(), deferred(), deferred(), deferred()]
+  const store = new MemoryAuthStore()
+  let isOpen = false
+  const made = await start(t, {
+    store,
+    async onSignIn () {
+      if (isOpen) return
+      asked.resolve()
+      await refusal.promise
+      throw new SignInRefused('closed')
+    }
+  })
+  const token = await tokenFor(made)
+  const other = new Browser(made.app)
+  const [late, early] = [newDevice().create(await begin(made.browser, token)), newDevice().create(await begin(other, token))]
+  const { entries } = capabilitiesOf(store)
+  if (entries === null) throw new Error('the store has no entries')
+  const put = entries.put.bind(entries)
+  entries.put = async (entry, most) => {
+    if (entry.kind === USED_REGISTRATION) {
+      entries.put = put
+      held.resolve()
+      await goOn.promise
+    }
+    return put(entry, most)
+  }
+
+  const first = made.browser.post(REGISTER, { token, response: late })
+  await held.promise
+  const second = other.post(REGISTER, { token, response: early })
+  await asked.promise
+  goOn.resolve()
+  t.strictSame(codeOf(await first), [409, 'exists'])
+  refusal.resolve()
+  t.strictSame(codeOf(await second), [403, 'closed'])
+  isOpen = true
+  t.equal((await signUpAt(other, token, newDevice())).statusCode, 201)
+})
 
 t.test('attack 206: the passkey of a new user is made by a user who is there and verified', async t => {
   const made = await start(t)
