@@ -99,7 +99,8 @@ for (const kind of ['memory', 'SQLite', 'Postgres'] as const) {
 
       const answers = await Promise.all(begun.map(async ({ browser, response }) => browser.post(REGISTER, { token, response })))
 
-      t.strictSame(answers.map(({ statusCode }) => statusCode).sort(), [201, 409, 409, 409, 409])
+      t.equal(answers.filter(({ statusCode }) => statusCode === 201).length, 1)
+      t.ok(answers.every(({ statusCode }) => [201, 401, 409].includes(statusCode)), 'taken, or the link was used')
       const { userId } = Object(await app.auth.findUser({ email: ADA.email }))
       t.equal((await app.auth.factors(userId)).length, 1)
       const signedIn = await Promise.all(begun.map(async ({ device }) => signInBy(new Browser(app), device)))
@@ -107,7 +108,7 @@ for (const kind of ['memory', 'SQLite', 'Postgres'] as const) {
       t.strictSame(codeOf(await new Browser(app).post(OPTIONS, { for: 'register', token })), [401, 'invalid_token'])
 
       await app.auth.deleteUser(userId)
-      const [late] = begun.filter((_, index) => answers[index]?.statusCode === 409)
+      const [late] = begun.filter((_, index) => answers[index]?.statusCode !== 201)
       t.match(codeOf(await late?.browser.post(REGISTER, { token, response: late.response }) ?? Object({})), [401])
       t.equal(await app.auth.findUser({ email: ADA.email }), null, 'the link makes no second account')
     })
