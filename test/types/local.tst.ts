@@ -90,6 +90,8 @@ describe('LocalIdentityProvider', () => {
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { passkey: true }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { passkey: 'only' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { verify: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: 'open' })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
@@ -114,7 +116,7 @@ describe('LocalIdentityProvider', () => {
     expect(local.issuer).type.toBe<string>()
     expect(local.ttl).type.toBe<number>()
     expect(local.registration).type.toBe<{
-      roles: readonly string[], emailVerified: boolean, verify: 'later' | 'required' | 'first'
+      roles: readonly string[], emailVerified: boolean, passkey: boolean, verify: 'later' | 'required' | 'first'
     } | null>()
     expect(local.toJSON()).type.toBe<{ issuer: string, ttl: number }>()
     expect(local).type.not.toHaveProperty('secret')

@@ -26,10 +26,13 @@ const WITHOUT_PASSWORDS: LocalIdentityProviderOptions = {
   registration: { passkey: true, roles: ['member'] }, password: false, signInByMail: true, mails: { limits: false }
 }
 
+/** Codes need limits, here wide ones. */
+const LIMITS = { register: 1000, mail: 1000, factor: 1000, challenge: 1000, code: 1000 }
+
 async function start (
   t: Test, options: AuthPluginOptions = {}, local: LocalIdentityProviderOptions = {}
 ): Promise<MailApp> {
-  return startPasskeyApp(t, { rateLimit: { register: 1000, mail: 1000, factor: 1000, challenge: 1000, code: 1000 }, ...options }, { ...WITHOUT_PASSWORDS, ...local })
+  return startPasskeyApp(t, { rateLimit: LIMITS, ...options }, { ...WITHOUT_PASSWORDS, ...local })
 }
 
 async function tokenFor ({ app, mails }: MailApp, email = ADA.email): Promise<string> {
