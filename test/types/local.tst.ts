@@ -84,9 +84,12 @@ describe('LocalIdentityProvider', () => {
 
   test('has a registration that is on, limited or off', () => {
     expect<LocalIdentityProviderOptions['registration']>().type.toBe<boolean | RegistrationPolicy | undefined>()
-    expect<RegistrationPolicy>().type.toBe<
-      { roles?: readonly string[] | undefined, emailVerified?: boolean | undefined, verify?: 'later' | 'required' | 'first' | undefined }
-    >()
+    expect<RegistrationPolicy>().type.toBe<{
+      roles?: readonly string[] | undefined
+      emailVerified?: boolean | undefined
+      verify?: 'later' | 'required' | 'first' | undefined
+      passkey?: boolean | undefined
+    }>()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })

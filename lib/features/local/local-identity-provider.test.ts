@@ -245,7 +245,6 @@ t.test('registration says what the form may ask for', async t => {
   t.strictSame(local({ registration: { roles } }).registration, { ...standard, roles })
   t.strictSame(local({ registration: { emailVerified: true } }).registration, { ...standard, emailVerified: true })
 })
-})
 
 t.test('attack 45: a list of roles that is changed afterwards hands out nothing more', async t => {
   const roles = ['member']
