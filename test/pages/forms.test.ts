@@ -55,7 +55,7 @@ const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?:
     { passkeys, secondFactor, rateLimit: {} }
   ],
   [{ registration: { passkey: true, roles: ['member'] } }, { passkeys }],
-  [{}, { secondFactor, oauthServer, apiKeys }],
+  [{}, { secondFactor, oauthServer, apiKeys, impersonation: { allow: () => true } }],
   [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
 ]
 

@@ -19,6 +19,7 @@ import {
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
+import { WHILE_IMPERSONATING } from '../../core/acting.js'
 import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { accepted, isChecked, objectOf, operation, remember, signedIn, token } from '../../core/schema.js'
@@ -254,6 +255,7 @@ export const passkeyScript: Act = {
         user: 'anyone',
         answers: { 200: { type: 'string', description: 'JavaScript' } }
       }),
+      config: WHILE_IMPERSONATING,
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)
@@ -287,7 +289,9 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, request: FastifyRequest): Promise<User> {
+async function provingUser (
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>, request: FastifyRequest
+): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
   const user = userId === null ? null : await auth.accounts.findUser({ userId })
@@ -296,7 +300,7 @@ async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, requ
 }
 
 async function spendMailAttempt (
-  auth: Pick<AuthContext, 'accounts' | 'sealer'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>,
   submission: FactorSubmission,
   { userId, generation }: User,
   mailCode: string | undefined
