@@ -54,7 +54,7 @@ async function isAllowed (
   return true
 }
 
-/** Of several requests that start or end one at a time one does, so that one row and one cookie remain. */
+/** Of several requests that start or end one at once, one does: one row and one cookie remain. */
 const MOVE = { preserved: [], onlyOpen: true }
 
 /**

@@ -53,7 +53,9 @@ export class ExpressSessions implements SessionBackend {
     return withOwnLifetime(session)
   }
 
-  async create (id: string, session: Session, { replaced, onlyOpen = false }: SessionReplacement = {}): Promise<boolean> {
+  async create (
+    id: string, session: Session, { replaced, onlyOpen = false }: SessionReplacement = {}
+  ): Promise<boolean> {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false

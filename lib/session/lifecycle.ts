@@ -25,8 +25,8 @@ const MAX_REPLACED = 8
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
- * @param replacement `preserved`: the names of the application's members that it keeps, default all;
- *   `onlyOpen`: whether the session must be open, default false
+ * @param replacement `preserved`: the names of the application's members that it keeps, default
+ *   all; `onlyOpen`: whether the session must be open, default false
  * @throws AuthError `invalid_state` when the user signed out meanwhile, and with `onlyOpen` when
  *   another request has replaced the session
  */

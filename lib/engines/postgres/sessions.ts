@@ -86,8 +86,8 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
   const before = db.$with('before').as(db
     .select({
       idHash: sessions.idHash,
-      refuses: sql<boolean>`${sessions.signedOut} or (${given('onlyOpen')}::boolean and ${sessions.endedAt} is not null)`
-        .as('refuses'),
+      refuses: sql<boolean>`${sessions.signedOut}
+        or (${given('onlyOpen')}::boolean and ${sessions.endedAt} is not null)`.as('refuses'),
       replacedBy: sessions.replacedBy
     })
     .from(sessions)
