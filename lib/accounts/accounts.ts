@@ -89,7 +89,7 @@ export class Accounts {
    * Creates a user with a first link and, for a local account, a password.
    *
    * @param user with an id that no other user has
-   * @returns null, and nothing was written, when another user has this e-mail or this link
+   * @returns null, and nothing was written, when another user has this e-mail, link or factor
    * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
    *   local account without a password, or whose subject is not the e-mail
    */
