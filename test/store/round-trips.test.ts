@@ -221,7 +221,11 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
 /** What users of an application do; each call resolves when the user was admitted. */
 async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
   const app = await startApp(t, {
-    baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store, impersonation: { allow: ({ user }) => user.email === BOB.email }
+    baseUrl: 'http://localhost:3000',
+    providers: [new OwnProvider('dev')],
+    local: localProvider(),
+    store,
+    impersonation: { allow: ({ user }) => user.email === BOB.email }
   }, {}, app => {
     app.post<{ Body: { email: string } }>('/support', async request => {
       const user = await app.auth.findUser({ email: request.body.email })
