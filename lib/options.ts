@@ -199,6 +199,11 @@ export function resolveOptions (
     isAtRoot: isAtRoot(context),
     assertAtRoot (option, route) { assertAtRoot(option, route, context) }
   })
+  const listedSessions = session === null || session.options.store !== undefined ? null : session.rows.sessions
+  if (parts.guests !== null && listedSessions === null) {
+    throw new OptionsError('guests needs the sessions of the plugin, without session.store: a guest lives as long as ' +
+      'their session')
+  }
   const { secondFactor = null, step = null } = pagesOf(parts)
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
@@ -210,7 +215,7 @@ export function resolveOptions (
     dataSecrets,
     layout,
     linking,
-    listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
+    listedSessions,
     local,
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,

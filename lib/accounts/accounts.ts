@@ -9,7 +9,8 @@ import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, credentialRules
 } from './credentials.js'
 import {
-  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
+  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf,
+  withoutGuest
 } from './sign-in.js'
 import {
   type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
@@ -411,7 +412,7 @@ export class Accounts {
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {
     return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
       const decision = rule(...given)
-      return decision.account == null ? decision : { ...decision, account: withSearchKeys(decision.account) }
+      return decision.account == null ? decision : { ...decision, account: withSearchKeys(withoutGuest(decision.account)) }
     }))
   }
 }

@@ -1,7 +1,7 @@
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type FactorKind, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
+  type Account, type AccountLink, type FactorKind, GUEST, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
   linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
@@ -82,6 +82,15 @@ function removableOf ({ links }: Account, hasNewPassword: boolean): AccountLink[
 function applicationLink ({ userId, email, name }: Pick<Account, 'userId' | 'email' | 'name'>): AccountLink {
   const claims = { sub: userId, ...(email !== null && { email }), email_verified: true, ...(name !== null && { name }) }
   return { provider: 'application', subject: userId, claims }
+}
+
+/** Returns an account as it is kept: with an address, or another link, a guest is one no longer. */
+export function withoutGuest (account: Account): Account {
+  const { userId, email, extras: { guest = false, ...extras } } = account
+  const links = account.links.filter(({ provider }) => provider !== GUEST)
+  if (!guest || (email === null && links.length === 0)) return account
+  const left = { ...account, extras, links }
+  return links.length > 0 ? left : withLink(left, { provider: 'application', subject: userId, claims: { sub: userId } })
 }
 
 /** Returns the user to create whose mailbox was proven. */

@@ -15,21 +15,25 @@ type GuestContext = Pick<AuthContext, 'accounts' | 'parts'>
 /** How much of its lifetime a session has left at least when it is used: each move is a write. */
 const LEFT = 0.9
 
-/** Returns the plugin's part of the session of a guest, whose end it moves; null without one. */
+/**
+ * Returns the plugin's part of the session of a guest, whose end it moves, with the claims of now;
+ * null without one.
+ */
 export async function currentGuest (
   { accounts, parts: { guests } }: GuestContext, request: FastifyRequest
 ): Promise<SessionRecord | null> {
   const { session } = request
   const record = guestRecordIn(session)
   if (guests === null || record === null) return null
-  const status = ReadRecord.fresh(session).status ?? await accounts.status(record.principal.userId)
+  const { principal } = record
+  const { status = await accounts.status(principal.userId), presentClaims } = ReadRecord.fresh(session)
   if (status?.generation !== record.generation) {
     await endSession(request)
     return null
   }
   const end = cookieEndOf(session)
   if (end === null || end.getTime() < Date.now() + LEFT * guests.lifetime) endCookie(session, endOfGuest(guests))
-  return record
+  return { ...record, principal: { ...principal, claims: presentClaims?.() ?? principal.claims } }
 }
 
 /** When a session of a guest ends that is used now. */
@@ -40,7 +44,8 @@ export function endOfGuest ({ lifetime }: { readonly lifetime: number }): Date {
 /** Returns the guest of a request; null for another visitor, and for a signed-in user. */
 export async function guestOf (auth: GuestContext, request: FastifyRequest): Promise<User | null> {
   const record = await currentGuest(auth, request)
-  return record && auth.accounts.findUser({ userId: record.principal.userId })
+  const user = record && await auth.accounts.findUser({ userId: record.principal.userId })
+  return user?.guest ? user : null
 }
 
 /** What a sign-in has found that makes the guest of the request the user whom it would create. */

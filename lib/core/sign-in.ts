@@ -53,6 +53,7 @@ export async function signInUser (
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   if (generation !== undefined && user?.generation !== generation) throw new AuthError('invalid_state')
   if (user === null) throw new AuthError('unknown_user')
+  if (user.guest) throw new AuthError('forbidden', { message: 'A guest is signed in by nothing but signInGuest.' })
   const identity = identityOfUser(user, links)
   return signIn(auth, request, { ...withoutWrites(user), identity, method: 'application', remember, skipsFactor })
 }

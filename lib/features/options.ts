@@ -27,7 +27,7 @@ export interface FeatureOptions {
   apiKeys?: ApiKeys | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
-  /** Visitors with a user of their own, before they have an address. Needs a `SqlAuthStore`. */
+  /** Visitors with a user of their own, before they sign in; not with `session.store`. */
   guests?: GuestOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined

@@ -1,6 +1,6 @@
 import {
-  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
-  statusOf, userOf
+  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, generationOf, isBlocked, linkAt,
+  linksOf, statusOf, userOf
 } from '../../accounts/account.js'
 import type {
   AccountQuery, AuthStore, Rule, UniqueKeys, UserQuery, UsersFilter, UsersQuery
@@ -64,6 +64,17 @@ export class MemoryAuthStore implements AuthStore {
   async status (userId: string): Promise<AccountStatus | null> {
     const account = this.#find({ userId })
     return account && statusOf(account)
+  }
+
+  async abandonedGuests (createdBefore: number, now: number, limit: number): Promise<string[]> {
+    const found: string[] = []
+    for (const account of this.#accounts.values()) {
+      const { userId, extras: { guest = false, created_at: createdAt = 0 } } = account
+      if (!guest || createdAt >= createdBefore) continue
+      if ((await this.sessions.ofUser(userId, generationOf(account), now)).length === 0) found.push(userId)
+      if (found.length === limit) break
+    }
+    return found
   }
 
   async users ({ after, limit, order, ...filter }: UsersQuery): Promise<User[]> {

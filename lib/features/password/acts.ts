@@ -139,11 +139,12 @@ export async function createAccount (
   auth: Pick<AuthContext, 'accounts' | 'local'>,
   passwords: Passwords,
   fields: Registration,
-  { userId = randomUUID(), isConfirmed = false, before, guest = null }: {
+  { userId: newId = randomUUID(), isConfirmed = false, before, guest = null }: {
     userId?: string, isConfirmed?: boolean, before?: () => Promise<void>, guest?: User | null
   } = {}
 ): Promise<Findings> {
   assertText(fields.password)
+  const userId = guest?.userId ?? newId
   const saysVerified = isChecked(fields.email_verified)
   const claims = initialClaims(auth, { role: filledIn(fields.role), saysVerified })
   const givenName = filledIn(fields.name?.trim())
