@@ -77,6 +77,9 @@ class PostgresFailures extends EngineFailures {
   /** Whether a concurrent statement came first: this one may succeed when it is run again. */
   readonly isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
+  /** Whether transactions got in each other's way: this one may succeed when it is run again. */
+  readonly isConflict = hasState(SERIALIZATION_FAILURE, DEADLOCK)
+
   readonly isTableMissing = hasState(FOUND.noTable)
 
   /**

@@ -102,7 +102,7 @@ export const registerConfirmed = form({
   const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
   const userId = randomUUID()
   try {
-    const authenticated = await createAccount(auth, submission.passwords, fields, {
+    const authenticated = await createAccount(auth, submission, fields, {
       userId,
       isConfirmed: true,
       async before () {
