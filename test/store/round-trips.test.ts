@@ -87,6 +87,11 @@ t.test('a change of an account asks Postgres twice, and a new account once', asy
       t.equal(await roundTripsOf(proxy, async () => { t.ok(await redeem(proof)) }), 2)
     })
   }
+  t.test('a new account with a hook: begin, the account, its claims and commit', async t => {
+    const asked = async () => { await new Accounts(store).createUser(newUser(), () => null) }
+    await asked()
+    t.equal(await roundTripsOf(proxy, asked), 4)
+  })
   t.test('a new account', async t => {
     t.equal(await roundTripsOf(proxy, async () => { await proofOfNewUser() }), 1)
   })
