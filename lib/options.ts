@@ -185,7 +185,7 @@ export function resolveOptions (
   })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
-  const layout = given.pages?.look.of(site) ?? null
+  const layout = given.pages?.look.of(site, prefix) ?? null
   const parts = partsOf(given, {
     site,
     dataSecrets,

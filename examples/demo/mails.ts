@@ -47,5 +47,7 @@ export const TEXTS: Readonly<Record<Mail['kind'], readonly [subject: string, tex
   'key-created': ['An API key was made',
     'A new API key of your account was made. If this was not you, end it on the page of your account.'],
   'token-replayed': ['An application may have been copied',
-    'Someone used an old token of an application that you have connected. If you are in doubt, disconnect it.']
+    'Someone used an old token of an application that you have connected. If you are in doubt, disconnect it.'],
+  impersonated: ['The support looked at your account',
+    'A person of our support saw the application as you see it. They could not change your account.']
 }

@@ -94,7 +94,7 @@ export type AccountNotice =
   'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'email-disputed' |
   'identity-linked' | 'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
   'too-many-codes' | 'passkey-cloned' | 'application-connected' | 'token-replayed' |
-  'key-created'
+  'key-created' | 'impersonated'
 
 /** What a mail without a link tells. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'

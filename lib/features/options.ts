@@ -3,6 +3,7 @@ import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { mustBe, optional } from '../option-checks.js'
+import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
@@ -23,6 +24,8 @@ export interface FeatureOptions {
   oauthServer?: OAuthServer | undefined
   /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
   apiKeys?: ApiKeys | undefined
+  /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
+  impersonation?: ImpersonationOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -36,6 +39,7 @@ export const FEATURE_OPTIONS = {
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
+  impersonation: checkedImpersonation,
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -43,22 +47,24 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
+    impersonation: Impersonation | null
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
     secondFactor: secondFactor?.resolve(setup) ?? null,
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
-    apiKeys: apiKeys?.resolve(setup) ?? null
+    apiKeys: apiKeys?.resolve(setup) ?? null,
+    impersonation
   })
 }
 
 /** Returns the pages that parts have, where the application has none; those of later parts win. */
 export function pagesOf (parts: Readonly<Parts>): PagesOfPart['pages'] {
-  return Object.assign({}, ...Object.values(parts).map(part => part?.pages).reverse())
+  return Object.assign({}, ...Object.values(parts).map(part => Object(part).pages).reverse())
 }

@@ -7,7 +7,7 @@ import { AuthError } from '../errors.js'
 import { isOver, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
-  type SignedOut, preciseTime, principalIn
+  type SignedOut, ownRecordIn, preciseTime
 } from './record.js'
 import { ENDED_MS, type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from './store.js'
 
@@ -119,7 +119,7 @@ export class ExpressSessions implements SessionBackend {
       try {
         ({ next } = await this.#endMark(id))
         if (next !== undefined) {
-          signedOutId ??= principalIn(await this.#store.read(next))?.userId ?? null
+          signedOutId ??= ownRecordIn(await this.#store.read(next))?.principal.userId ?? null
           await this.end(next)
         }
         await this.end(id, next === undefined ? {} : { next })

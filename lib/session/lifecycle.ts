@@ -7,7 +7,7 @@ import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import {
-  type SessionRecord, type SessionReplacement, type SignedOut, preciseTime, principalOf, recordIn
+  type SessionRecord, type SessionReplacement, type SignedOut, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
@@ -25,14 +25,15 @@ const MAX_REPLACED = 8
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
+ * @param preserved the names of the application's members that it keeps; default all
  * @throws AuthError `invalid_state` when the user signed out meanwhile
  */
-export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
+export async function renewSession (
+  request: FastifyRequest, record: NewRecord, preserved: string[] = membersIn(request.session)
+): Promise<void> {
   const { session } = request
   const moves = record.until === undefined && sessionsOf(request).isRolling
-  await replaceSession(request, record, {
-    preserved: membersIn(session), cookieEnd: moves ? undefined : cookieEndOf(session)
-  })
+  await replaceSession(request, record, { preserved, cookieEnd: moves ? undefined : cookieEndOf(session) })
 }
 
 interface Replacement extends Pick<SessionReplacement, 'admits'> {
@@ -102,7 +103,7 @@ function withoutSent ({ sent: _, ...record }: NewRecord): NewRecord {
 
 function replacedSessions (before: FastifyRequest['session']): ReplacedSession[] {
   const now = Date.now()
-  const earlier = recordIn(before)?.replacedSessions ?? []
+  const earlier = ownRecordIn(before)?.replacedSessions ?? []
   const replaced = { digest: digestOf(before.sessionId), endedAt: now }
   return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_REPLACED)
 }
@@ -142,7 +143,7 @@ export async function signOutSession (
   if (session?.sessionId === undefined) return []
   const sessions = sessionsOf(request)
   const isStored = sessions.isStored(session)
-  const present = { id: session.sessionId, userId: principalOf(request)?.userId ?? null }
+  const present = { id: session.sessionId, userId: ownRecordIn(session)?.principal.userId ?? null }
   const cookieName = sessionCookieName(request)
   const flags = cookieFlags(session)
 
@@ -281,6 +282,7 @@ async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promi
   const expires = present?.cookie.expires
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
+  keepHidden(request, session)
   await request.session.save()
 }
 

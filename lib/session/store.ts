@@ -72,7 +72,7 @@ export interface Revocations {
   follow (listener: RevocationListener): Promise<void>
 }
 
-export type { EntryContent } from '../schema/sessions.js'
+export type { Acting, EntryContent } from '../schema/sessions.js'
 
 /** What may be used once: a sign-in that was started at a provider, a second step, a challenge. */
 export interface OneTimeEntry {
@@ -229,6 +229,12 @@ export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admit
   proofs: SessionProofs
 }
 
+/** A session in which an impersonation shows another user. */
+export interface ShowingSession extends ListedSession {
+  /** The user who has started it, whose session it is. */
+  userId: string | null
+}
+
 /**
  * The optional member `sessions` of an {@link AuthStore}: keeps sessions beside the users, in
  * place of a session store. Each method is atomic, also between processes, and its changes are
@@ -272,6 +278,12 @@ export interface StoredSessions {
 
   /** Returns at most 100 open sessions of a user with a generation, the last used ones first. */
   ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]>
+
+  /**
+   * Returns at most 100 open sessions in which an impersonation shows a user, whose id is
+   * `proofs.acting.user.userId`, the last used ones first. Without it lists have none of them.
+   */
+  showing? (userId: string, now: number): Promise<ShowingSession[]>
 }
 
 /** The longest time that a request may run on after its session has ended. */

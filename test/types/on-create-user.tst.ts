@@ -41,6 +41,10 @@ test('the hook knows tx by the store that is given beside it', () => {
     onCreateUser ({ tx }) { expect(tx).type.toBe<Database.Database>() }
   })
   app.register(authPlugin, {
+    store: new SqlAuthStore(onSqlite),
+    onCreateUser ({ tx }) { expect(tx).type.toBe<TransactionOf<typeof onSqlite>>() }
+  })
+  app.register(authPlugin, {
     store: new SqlAuthStore<Sql>('postgres://localhost/app'),
     async onCreateUser ({ tx }) { expect(tx).type.toBe<TransactionSql<{}>>() }
   })

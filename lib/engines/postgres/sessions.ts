@@ -96,14 +96,14 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
     .from(before)
     .where(and(eq(sessions.idHash, before.idHash), not(before.signedOut))))
   const unwritten = unwrittenOf(db, 'replaced', 'createdAt', sql`false, ${given('idHash')}`)
-  const isSignedOut = sql`exists (select from ${before} where signed_out)`
   const parts = replaces ? [before, replaced, unwritten] : []
-  const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
+  const replacedBy = replaces ? sql`(select replaced_by from ${before})` : sql`null`
+  const unlessSignedOut = replaces ? sql` where not exists (select from ${before} where signed_out)` : sql``
   const insert = (db: Pick<PostgresDrizzle, 'insert'>) => db.insert(sessions)
     .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
       ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
       ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
-      false, ${replacedBy}`)
+      false, ${replacedBy}, ${given('shownUserId')}::uuid${unlessSignedOut}`)
     .onConflictDoUpdate({
       target: sessions.idHash,
       set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
@@ -136,7 +136,7 @@ function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outc
   const time = sql`${given(endedAt)}::bigint`
   return db.$with('unwritten').as(db.insert(sessions)
     .select(sql`select ${given(idHash)}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
-      ${time}, ${time}, ${time}, ${time}, ${outcome} where not exists (select from before)`))
+      ${time}, ${time}, ${time}, ${time}, ${outcome}, null::uuid where not exists (select from before)`))
 }
 
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {

@@ -7,6 +7,7 @@ import { checkedEmail } from '../../email.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { type CreateUserHook, creating } from '../../hooks.js'
 import { assertKnownOptions } from '../../option-checks.js'
+import { refuseImpersonation } from '../../core/acting.js'
 import type { Caller } from '../../core/fair-queue.js'
 import { type FactorKind, type User, searchKey } from '../../accounts/account.js'
 import { LocalIdentityProvider } from '../local/local-identity-provider.js'
@@ -53,7 +54,8 @@ export interface Cause {
 }
 
 /**
- * Checks the last argument of a method, and returns what its events are published with.
+ * Checks the last argument of a method, and returns what its events are published with. A request
+ * of an impersonation changes nothing: AuthError `impersonating`.
  *
  * @param log where there is no request
  * @param others further options of the method
@@ -63,6 +65,7 @@ export function sourceOfCause (
 ): AuditSource {
   assertKnownOptions(method, cause, ['request', 'actor', ...others])
   const { request, actor } = cause
+  if (request !== undefined) refuseImpersonation(request)
   if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
   return sourceOf<AuditSource>(request ?? { log }, actor)
 }

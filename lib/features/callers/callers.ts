@@ -12,6 +12,7 @@ import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, checkedOptions, listOf, optional, text } from '../../option-checks.js'
 import { type AuthenticationState, authenticationOf } from '../../session/record.js'
 import { askAt } from '../app-auth/guards.js'
+import { PREFIXES } from '../oauth-server/prefixes.js'
 import { BEARER, authorizationOf } from '../tokens/bearer.js'
 import { resourcePublisher } from '../tokens/metadata.js'
 import { type TokenClaims, scopesIn } from '../tokens/token-claims.js'
@@ -211,7 +212,7 @@ function kindOf (
   { parts: { apiKeys } }: Pick<AuthContext, 'parts'>, text: string
 ): Exclude<CallerKind, 'session'> | null {
   if (apiKeys !== null && text.startsWith(`${apiKeys.prefix}_`)) return 'key'
-  if (text.startsWith('sat_')) return 'grant'
+  if (text.startsWith(PREFIXES.access)) return 'grant'
   return text.split('.').length === 3 ? 'token' : null
 }
 

@@ -17,6 +17,7 @@ import { type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallen
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
+import { WHILE_IMPERSONATING } from '../../core/acting.js'
 import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { accepted, isChecked, objectOf, operation, remember, signedIn } from '../../core/schema.js'
@@ -230,6 +231,7 @@ export const passkeyScript: Act = {
         user: 'anyone',
         answers: { 200: { type: 'string', description: 'JavaScript' } }
       }),
+      config: WHILE_IMPERSONATING,
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)
@@ -263,7 +265,9 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, request: FastifyRequest): Promise<User> {
+async function provingUser (
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>, request: FastifyRequest
+): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
   const user = userId === null ? null : await auth.accounts.findUser({ userId })
@@ -272,7 +276,7 @@ async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, requ
 }
 
 async function spendMailAttempt (
-  auth: Pick<AuthContext, 'accounts' | 'sealer'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>,
   submission: FactorSubmission,
   { userId, generation }: User,
   mailCode: string | undefined

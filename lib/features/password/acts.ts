@@ -201,6 +201,7 @@ export const login = form({
   refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
   hashes: true,
   isSignInAttempt: true,
+  whileImpersonating: true,
   async again (auth, submission) {
     const { user, record } = await current(auth, submission.request)
     return signedInWith(auth, submission, { user, principal: record.principal })

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
 import {
-  type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions, capabilitiesOf
+  type Acting, type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions,
+  capabilitiesOf
 } from '../../session/store.js'
 import { assertHas } from './assertions.js'
 import { ADA as ADA_OF_DEV } from './fixtures.js'
@@ -10,6 +11,7 @@ import type { Rule } from './rule.js'
 
 const NOW = 1_800_000_000_000
 const { userId } = ADA_OF_DEV
+const OTHER_ID = '0b0c7f4e-5f0a-4f0e-8f50-3a1b0a2c9d11'
 const PROOFS = { at: NOW, methods: [{ method: 'provider', at: NOW }] } as const
 
 const ADA: SessionUser = {
@@ -212,6 +214,29 @@ export function sessionsContract (rule: Rule): void {
     const times = { createdAt: NOW, seenAt: NOW + 5, expiresAt: NOW + 60_000 }
     assert.deepEqual(listed[0], { idHash: 'a', proofs: PROOFS, userAgent: 'first', ...times })
     assert.deepEqual(listed.map(({ idHash }) => idHash), ['a', 'b'])
+  })
+
+  kept('the open sessions are listed in which an impersonation shows a user', async (sessions, twin) => {
+    const acting: Acting = {
+      user: { userId: OTHER_ID, provider: 'dev', claims: { sub: OTHER_ID } },
+      generation: 3,
+      reason: 'a ticket',
+      startedAt: NOW,
+      until: NOW + 60_000,
+      allowedAt: NOW
+    }
+    const user = { ...ADA, proofs: { ...PROOFS, acting } }
+    for (const idHash of ['showing', 'ended', 'stopped']) await sessions.insert(session(idHash, { user }), null)
+    await sessions.insert(session('own'), null)
+    await sessions.end('ended', END)
+    await sessions.update('stopped', { user: ADA })
+
+    const listed = await twin.showing?.(OTHER_ID, NOW)
+    if (listed === undefined) return
+    const times = { createdAt: NOW, seenAt: NOW, expiresAt: NOW + 60_000 }
+    assert.deepEqual(listed, [{ idHash: 'showing', userId, proofs: user.proofs, userAgent: null, ...times }])
+    assert.deepEqual(await twin.showing?.(userId, NOW), [])
+    assert.deepEqual((await openIn(twin, 'showing'))?.user, user)
   })
 
   rule('a sign-out removes what the session owns, another end does not', async open => {

@@ -226,6 +226,11 @@ export const de: Texts = {
       'einmal angezeigt.',
     endAll: 'Auch alle API-Schlüssel beenden'
   },
+  impersonation: {
+    text: 'Sie sehen dies als {user}.',
+    end: 'Beenden',
+    listed: 'Dieser Dienst, zur Unterstützung'
+  },
   errors: {
     invalid: 'E-Mail-Adresse oder Passwort ist falsch.',
     wrong_password: 'Das Passwort ist falsch.',
@@ -262,6 +267,7 @@ export const de: Texts = {
     sent_twice: 'Das wurde zweimal gesendet. Beim ersten Mal wurde es ausgeführt, und Sie wurden ' +
       'abgemeldet. Melden Sie sich neu an.',
     forbidden: 'Dazu sind Sie nicht berechtigt.',
+    impersonating: 'Das ist nicht möglich, solange Sie die Anwendung als jemand anderes sehen. Beenden Sie das zuerst.',
     reauthenticate: 'Melden Sie sich noch einmal an, um fortzufahren.',
     second_factor_required: 'Diese Anmeldung braucht einen zweiten Schritt: einen Code oder einen Passkey.',
     second_factor_missing: 'Dafür ist ein zweiter Anmeldeschritt nötig. Richten Sie ihn zuerst ein.',

@@ -222,6 +222,11 @@ export const es: Texts = {
     madeText: 'Copia la clave ahora y guárdala como una contraseña: no se volverá a mostrar.',
     endAll: 'Anular también todas las claves de API'
   },
+  impersonation: {
+    text: 'Está viendo esto como {user}.',
+    end: 'Terminar',
+    listed: 'Este servicio, para asistencia'
+  },
   errors: {
     invalid: 'El correo electrónico o la contraseña no son correctos.',
     wrong_password: 'La contraseña no es correcta.',
@@ -258,6 +263,7 @@ export const es: Texts = {
     sent_twice: 'Esto se envió dos veces. La primera se llevó a cabo y tu sesión se ha cerrado. Vuelve a ' +
       'iniciar sesión.',
     forbidden: 'No tienes permiso para hacer esto.',
+    impersonating: 'No es posible mientras ve la aplicación como otra persona. Termine primero.',
     reauthenticate: 'Vuelve a iniciar sesión para continuar.',
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',
