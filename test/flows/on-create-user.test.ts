@@ -92,7 +92,8 @@ t.test('a user whom onSignIn refuses is deleted with the rows', async t => {
 })
 
 t.test('an async function on SQLite, and what is no function, are refused at the start', async t => {
-  await t.rejects(startApp(t, { store: new SqlAuthStore(':memory:'), async onCreateUser () {} }), { name: 'OptionsError', message: /^onCreateUser must not be an async function with SQLite/ })
+  const onSqlite = { store: new SqlAuthStore(':memory:'), async onCreateUser () {} }
+  await t.rejects(startApp(t, onSqlite), { name: 'OptionsError', message: /^onCreateUser must not be an async function with SQLite/ })
   await t.rejects(startApp(t, { onCreateUser: 'members' as never }), { name: 'OptionsError', message: /^onCreateUser must be a function/ })
 })
 

@@ -6,7 +6,7 @@ import { drizzle as drizzleProxy } from 'drizzle-orm/pg-proxy'
 import { sql } from 'drizzle-orm'
 import t, { type Test } from 'tap'
 import {
-  Accounts, AuthError, type CreateUserHook, MemoryAuthStore, SignInRefused, SqlAuthStore, type SqlEngine, type User
+  Accounts, AuthError, type AuthStore, type CreateUserHook, MemoryAuthStore, SignInRefused, SqlAuthStore, type SqlEngine, type User
 } from '../../lib/index.js'
 import { assertAsksHook, creating } from '../../lib/hooks.js'
 import { clientOf, emptyDatabase, poolOf, query } from '../helpers/postgres.js'
@@ -81,9 +81,12 @@ for (const [name, open] of Object.entries(PLACES)) {
       })
 
       t.match(await accounts.createUser({ ...ada, claims: { role: 'member' } }, hook), { claims: { role: 'member', org: 'one' } })
-      const entered = await accounts.enterIdentity(identity('dev', 'eve'), null, newUser({ link: { provider: 'dev', subject: 'eve', claims: { sub: 'eve' } } }), undefined, hook)
+      const eve = newUser({ link: { provider: 'dev', subject: 'eve', claims: { sub: 'eve' } } })
+      const entered = await accounts.enterIdentity(identity('dev', 'eve'), null, eve, undefined, hook)
       t.match(entered, { as: 'new', user: { claims: { org: 'one' } } })
-      t.match(await accounts.signInByMail({ user: null, email: 'mail@example.com' }, { newId: newUser().userId, holds: () => false, onCreate: hook }), { as: 'new', user: { claims: { org: 'one' } } })
+      const proven = { user: null, email: 'mail@example.com' }
+      const signedIn = await accounts.signInByMail(proven, { newId: newUser().userId, holds: () => false, onCreate: hook })
+      t.match(signedIn, { as: 'new', user: { claims: { org: 'one' } } })
 
       t.match(await accounts.findUser({ userId: ada.userId }), { claims: { role: 'member', org: 'one' } })
       t.strictSame(await both(), [3, 3])
@@ -138,7 +141,10 @@ for (const [name, open] of Object.entries(PLACES)) {
     t.test('a user who is deleted takes the rows along', async t => {
       const eve = localUser('eve-deleted@example.com')
       const before = await both()
-      await accounts.createUser(eve, hookOf(({ user, tx }) => Object(isAsync ? Promise.resolve(write(tx, insertOf(user))).then(() => {}) : write(tx, insertOf(user)) && undefined)))
+      await accounts.createUser(eve, hookOf(({ user, tx }) => {
+        const written = write(tx, insertOf(user))
+        return isAsync ? Promise.resolve(written).then(() => {}) : undefined
+      }))
       await accounts.deleteUser(eve.userId)
       t.strictSame(await both(), before)
     })
@@ -208,9 +214,12 @@ t.test('in memory there is no transaction, and the user is not visible before th
 t.test('a store that cannot ask the hook is refused at the start', async t => {
   const sync: CreateUserHook = () => {}
   const later: CreateUserHook = async () => {}
-  await t.rejects(assertAsksHook(new SqlAuthStore(':memory:'), later), { name: 'OptionsError', message: /^onCreateUser must not be an async function with SQLite/ })
-  await t.rejects(assertAsksHook(new SqlAuthStore(drizzleProxy(async () => ({ rows: [] }))), later), { name: 'OptionsError', message: /^onCreateUser needs transactions in several steps/ })
-  await t.rejects(assertAsksHook(Object.assign(new MemoryAuthStore(), { hookProblem: undefined }), later), { name: 'OptionsError', message: /hookProblem$/ })
+  const refused: Array<[AuthStore, RegExp]> = [
+    [new SqlAuthStore(':memory:'), /^onCreateUser must not be an async function with SQLite/],
+    [new SqlAuthStore(drizzleProxy(async () => ({ rows: [] }))), /^onCreateUser needs transactions in several steps/],
+    [Object.assign(new MemoryAuthStore(), { hookProblem: undefined }), /hookProblem$/]
+  ]
+  for (const [store, message] of refused) await t.rejects(assertAsksHook(store, later), { name: 'OptionsError', message })
   const unreachable = new SqlAuthStore(drizzleNode(poolOf(t, 'postgres://nobody@127.0.0.1:1/none')))
   for (const store of [new MemoryAuthStore(), new SqlAuthStore('postgres://127.0.0.1/app'), unreachable]) await assertAsksHook(store, later)
   await assertAsksHook(new SqlAuthStore(':memory:'), sync)
