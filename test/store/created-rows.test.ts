@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import SqliteDatabase from 'better-sqlite3'
 import { drizzle as drizzleSqlite } from 'drizzle-orm/better-sqlite3'
 import { drizzle as drizzleNode } from 'drizzle-orm/node-postgres'
@@ -48,6 +49,14 @@ async function onPostgres (t: Test, engine: (url: string) => SqlEngine | string,
   await store.findUser({ email: 'nobody@example.com' })
   await query(url, TABLE.replace('KEY', 'uuid'))
   return { store, write, rows: async table => query(url, `select * from ${table}`), isAsync: true }
+}
+
+async function onDrizzle (t: Test) {
+  const url = await emptyDatabase(t)
+  const db = drizzlePostgres(clientOf(t, url))
+  await new SqlAuthStore(db).migrate()
+  await query(url, TABLE.replace('KEY', 'uuid'))
+  return { db, url }
 }
 
 const PLACES: Record<string, (t: Test) => Promise<Place>> = {
@@ -162,14 +171,15 @@ for (const [name, open] of Object.entries(PLACES)) {
       })
 
       t.test('a conflict between transactions asks the hook again, and nothing else does', async t => {
-        let asked = 0
-        const hook = hookOf(async ({ tx, user }) => {
-          await write(tx, insertOf(user))
-          if (asked++ < 2) await write(tx, "do $$ begin raise sqlstate '40001'; end $$")
-        })
-        const ada = localUser('again@example.com')
-        t.ok(await accounts.createUser(ada, hook))
-        t.equal(asked, 3)
+        for (const state of ['40001', '40P01']) {
+          let asked = 0
+          const hook = hookOf(async ({ tx, user }) => {
+            await write(tx, insertOf(user))
+            if (asked++ < 2) await write(tx, `do $$ begin raise sqlstate '${state}'; end $$`)
+          })
+          t.ok(await accounts.createUser(localUser(`again-${state.toLowerCase()}@example.com`), hook))
+          t.equal(asked, 3)
+        }
       })
 
       t.test('a constraint that fails at the commit is of the application', async t => {
@@ -182,6 +192,19 @@ for (const [name, open] of Object.entries(PLACES)) {
         t.strictSame(await both(), before)
       })
     } else {
+      t.test('attack 197: a statement of the hook that rolls the transaction back, in silence, refuses the user', async t => {
+        const before = await both()
+        const hook = hookOf(({ tx, user }) => {
+          write(tx, insertOf(user))
+          try {
+            write(tx, insertOf(user).replace('insert', 'insert or rollback'))
+          } catch {}
+        })
+        await t.rejects(accounts.createUser(localUser('rolled-back@example.com'), hook), SECRET)
+        t.strictSame(await both(), before)
+        t.ok(await accounts.createUser(localUser('afterwards@example.com')), 'the store works')
+      })
+
       t.test('a function that returns a promise is refused by a sentence, and leaves no user', async t => {
         const before = await both()
         for (const hook of [hookOf(async () => {}), hookOf(async () => { throw new Error('later') })]) {
@@ -194,6 +217,89 @@ for (const [name, open] of Object.entries(PLACES)) {
     }
   })
 }
+
+t.test('of two processes that create users with the same addresses, each user has one row', async t => {
+  const url = await emptyDatabase(t)
+  const stores = [new SqlAuthStore(url), new SqlAuthStore(url)]
+  t.teardown(async () => Promise.all(stores.map(async store => store.close())))
+  await stores[0]?.migrate()
+  await query(url, TABLE.replace('KEY', 'uuid'))
+  const hook = hookOf(async ({ tx, user }) => { await byPostgres(tx, insertOf(user, user.email ?? '')) })
+  const ofDev = (email: string) => newUser({ email, link: { provider: 'dev', subject: email, claims: { sub: email } } })
+  const addresses = Array.from({ length: 8 }, (_, index) => `race-${index}@example.com`)
+
+  const made = await Promise.all(stores.flatMap(store => addresses.flatMap(email => [
+    new Accounts(store).createUser(localUser(email), hook), new Accounts(store).enterIdentity(identity('dev', email), email, ofDev(email), () => false, hook)
+  ])))
+
+  t.equal(made.length, 32)
+  const counted = 'select count(*)::int as users, count(distinct nick)::int as rows from svc_auth_users left join members using (user_id)'
+  t.strictSame(await query(url, counted), [{ users: 8, rows: 8 }])
+})
+
+t.test('in a Drizzle transaction of the application the hook has a savepoint: a refusal leaves the transaction as it was', async t => {
+  const { db, url } = await onDrizzle(t)
+  const hook = (refuses: boolean) => hookOf(async ({ tx, user }) => {
+    await byDrizzle(tx, insertOf(user))
+    if (refuses) throw new SignInRefused('no_seat')
+  })
+  const counted = 'select count(*)::int as users, count(nick)::int as rows from svc_auth_users left join members using (user_id)'
+  const count = async () => query(url, counted)
+
+  await db.transaction(async tx => {
+    const accounts = new Accounts(new SqlAuthStore(tx, { createTables: false }))
+    await t.rejects(accounts.createUser(localUser('refused@example.com'), hook(true)), { code: 'no_seat' })
+    t.ok(await accounts.createUser(localUser('ada@example.com'), hook(false)))
+    t.strictSame(await count(), [{ users: 0, rows: 0 }], 'nothing is committed yet')
+  })
+  t.strictSame(await count(), [{ users: 1, rows: 1 }])
+
+  await t.rejects(db.transaction(async tx => {
+    await new Accounts(new SqlAuthStore(tx, { createTables: false })).createUser(localUser('bob@example.com'), hook(false))
+    throw new Error('the application gives up')
+  }))
+  t.strictSame(await count(), [{ users: 1, rows: 1 }])
+})
+
+t.test('attack 197: a hook that takes longer than the caller waits leaves no user', async t => {
+  const place = await onPostgres(t, url => url, byPostgres)
+  let isDone = () => {}
+  const done = new Promise<void>(resolve => { isDone = resolve })
+  const slow = hookOf(async ({ tx, user }) => {
+    await place.write(tx, insertOf(user))
+    await wait(6000)
+    isDone()
+  })
+  const started = Date.now()
+  await t.rejects(new Accounts(place.store).createUser(localUser('slow@example.com'), slow), { name: 'AuthError' })
+  t.ok(Date.now() - started < 10_000)
+  await done
+  t.ok(await new Accounts(place.store).createUser(localUser('next@example.com')), 'the store works')
+  t.strictSame([(await place.rows(USERS)).length, (await place.rows('members')).length], [1, 0])
+})
+
+t.test('without the hook SQLite runs not a statement more, and with it the hook has the integers of the connection', async t => {
+  const statements: string[] = []
+  const connection = new SqliteDatabase(':memory:', { verbose: statement => { statements.push(String(statement)) } })
+  connection.defaultSafeIntegers(true)
+  t.teardown(() => connection.close())
+  const accounts = new Accounts(new SqlAuthStore(connection))
+  await accounts.createUser(localUser('first@example.com'))
+  const of = async (work: () => Promise<unknown>) => {
+    statements.length = 0
+    await work()
+    return statements.filter(statement => !/^pragma/i.test(statement)).map(statement => statement.split(' ', 2).join(' ').toLowerCase())
+  }
+
+  t.strictSame(await of(() => accounts.createUser(localUser('ada@example.com'))),
+    ['begin immediate', 'insert into', 'insert into', 'insert into', 'commit'])
+  let seen: unknown
+  const hook = hookOf(() => { seen = connection.prepare('select 1').pluck().get() })
+  await of(() => accounts.createUser(localUser('bob@example.com'), hook))
+  t.equal(seen, 1n)
+  t.equal(connection.prepare('select 1').pluck().get(), 1n, 'afterwards too')
+  t.type((await accounts.findUser({ email: 'bob@example.com' }))?.createdAt, Date)
+})
 
 t.test('in memory there is no transaction, and the user is not visible before the hook is done', async t => {
   const accounts = new Accounts(new MemoryAuthStore())

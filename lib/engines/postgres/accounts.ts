@@ -207,7 +207,8 @@ function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
 /**
  * Adds an account and asks a hook about it in one transaction. What the hook throws, or its
  * statements lead to, is never an answer to a statement of the store, nor a reason to give the
- * connection up: it is returned as the refusal. Only a conflict between transactions is thrown.
+ * connection up: it is returned as the refusal. Only a conflict between transactions, and the loss
+ * of the connection, are thrown.
  */
 function askHook (
   begin: Begin, add: (db: PostgresDrizzle) => Promise<unknown[]>, ask: (tx: unknown) => ReturnType<CreateHook>,
@@ -227,7 +228,8 @@ function askHook (
     return added
   }).catch((error: unknown) => {
     const isOfHook = step === 'ask' || (step === 'commit' && postgresFailures.isAnswer(error))
-    if (!isOfHook || postgresFailures.isConflict(error)) throw error
+    const isOfDatabase = postgresFailures.isConflict(error) || postgresFailures.isConnectionLost(error)
+    if (!isOfHook || isOfDatabase) throw error
     refusal = refusalBy(postgresFailures.isAnswer(error) ? postgresFailures.causeOf(error) : error)
     return []
   })
