@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
 import SqliteDatabase from 'better-sqlite3'
+import type { TransactionSql } from 'postgres'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, SignInRefused, SqlAuthStore, type UserCreation } from '../../lib/index.js'
 import { signedIn } from '../../lib/testing.js'
@@ -8,6 +9,7 @@ import { LOCAL_SECRET, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { command } from '../helpers/command.js'
 import { ADA, startMailApp } from '../helpers/mail-app.js'
+import { emptyDatabase, query } from '../helpers/postgres.js'
 import { signInAt } from '../helpers/own-provider.js'
 
 const MEMBERS = 'create table members (user_id text primary key references svc_auth_users (user_id) on delete cascade, method text)'
@@ -89,6 +91,58 @@ t.test('a user whom onSignIn refuses is deleted with the rows', async t => {
   t.equal((await browser.post('/auth/local/register', ADA)).json().code, 'closed')
   t.equal(created.length, 1)
   t.strictSame([count('svc_auth_users'), count('members')], [0, 0])
+})
+
+t.test('a user whom onSignIn refuses and whose rows forbid the deletion stays, and the log says so', async t => {
+  const lines: string[] = []
+  const connection = new SqliteDatabase(':memory:')
+  connection.pragma('foreign_keys = on')
+  t.teardown(() => connection.close())
+  const store = new SqlAuthStore(connection)
+  await store.migrate()
+  connection.exec(MEMBERS.replace('on delete cascade', ''))
+  const options = {
+    store,
+    onCreateUser: ({ tx, user, method }: UserCreation) => {
+      (tx as SqliteDatabase.Database).prepare('insert into members values (?, ?)').run(user.userId, method)
+    },
+    onSignIn () { throw new SignInRefused('closed') }
+  }
+  const log = { logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } }
+  const { browser } = await startMailApp(t, options, {}, log)
+
+  t.equal((await browser.post('/auth/local/register', ADA)).json().code, 'closed')
+  t.equal(connection.prepare('select count(*) from svc_auth_users').pluck().get(), 1)
+  t.match(lines.join(''), /"code":"user_in_use".*a new user who was not signed in could not be deleted/)
+})
+
+t.test('on Postgres the function is awaited, and its claims are in the first session', async t => {
+  const url = await emptyDatabase(t)
+  const store = new SqlAuthStore(url)
+  await store.migrate()
+  await query(url, MEMBERS.replace('user_id text', 'user_id uuid'))
+  const options = {
+    store,
+    rateLimit: undefined,
+    onCreateUser: async ({ tx, user, method }: UserCreation) => {
+      await (tx as TransactionSql)`insert into members values (${user.userId}, ${method})`
+      if (user.email === 'full@example.com') throw new SignInRefused('no_seat')
+      return { claims: { org: 'one' } }
+    }
+  }
+  const { app, mails, browser } = await startMailApp(t, options, { signInByMail: { anyBrowser: true } })
+  const [atProvider, byMail, refused] = [new Browser(app), new Browser(app), new Browser(app)]
+
+  await browser.post('/auth/local/register', ADA)
+  await signInAt(atProvider, 'a', { subject: 'bob', email: 'bob@example.com' })
+  await byMail.post('/auth/local/mail-login', { email: 'eve@example.com' })
+  await byMail.post('/auth/local/mail-login/confirm', { token: (await mails.next('sign-in')).token })
+  t.equal((await refused.post('/auth/local/register', { ...ADA, email: 'full@example.com' })).json().code, 'no_seat')
+
+  for (const user of [browser, atProvider, byMail]) t.equal((await user.get('/me')).json().principal?.claims.org, 'one')
+  t.strictSame(await query(url, 'select method from members join svc_auth_users using (user_id) order by method'),
+    [{ method: 'mail' }, { method: 'password' }, { method: 'provider' }])
+  t.strictSame(await query(url, 'select count(*)::int from svc_auth_users'), [{ count: 3 }])
 })
 
 t.test('an async function on SQLite, and what is no function, are refused at the start', async t => {
