@@ -94,7 +94,7 @@ export class Accounts {
    *
    * @param user with an id that no other user has
    * @param onCreate is asked about the user; default nothing is
-   * @returns null, and nothing was written, when another user has this e-mail or this link
+   * @returns null, and nothing was written, when another user has this e-mail, link or factor
    * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
    *   local account without a password, or whose subject is not the e-mail, what `onCreate` throws
    */

@@ -54,23 +54,35 @@ async function isAllowed (
   return true
 }
 
+/** Of several requests that start or end one at once, one does: one row and one cookie remain. */
+const MOVE = { preserved: [], onlyOpen: true }
+
 /**
  * Begins an impersonation: the session gets a new id, and nothing of what the application has kept
  * in it, as at a sign-in.
  *
- * @throws AuthError `invalid_state` when the user signed out meanwhile
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, or another request has
+ *   replaced the session
  */
 export async function startActing (request: FastifyRequest, own: SessionRecord, acting: Acting): Promise<void> {
-  await renewSession(request, { ...own, acting }, [])
+  await renewSession(request, { ...own, acting }, MOVE)
 }
 
-/** Ends an impersonation; the session goes on as that of the user who has started it. */
+/**
+ * Ends an impersonation; the session goes on as that of the user who has started it. Where another
+ * request has ended it or the session meanwhile, this one has no user.
+ */
 export async function stopActing (request: FastifyRequest): Promise<void> {
   const record = ownRecordIn(request.session)
   if (record?.acting === undefined) return
   const { acting, ...own } = record
   // Of both users, also where the time is over.
   const source = { ...sourceOf(request, own.principal.userId), impersonating: acting.user.userId }
-  await renewSession(request, own, [])
+  try {
+    await renewSession(request, own, MOVE)
+  } catch (error) {
+    if (error instanceof AuthError && error.code === 'invalid_state') return
+    throw error
+  }
   audit('impersonation-end', { userId: acting.user.userId }, source)
 }

@@ -289,7 +289,7 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
   return { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt }
 }
 
-export function columnsOf ({ user, admits: _, ...session }: NewSession) {
+export function columnsOf ({ user, admits: _, onlyOpen: __, ...session }: NewSession) {
   const shownUserId = user?.proofs.acting?.user.userId ?? null
   return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false, shownUserId }
 }

@@ -53,11 +53,14 @@ export class ExpressSessions implements SessionBackend {
     return withOwnLifetime(session)
   }
 
-  async create (id: string, session: Session, { replaced }: SessionReplacement = {}): Promise<boolean> {
+  async create (
+    id: string, session: Session, { replaced, onlyOpen = false }: SessionReplacement = {}
+  ): Promise<boolean> {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false
-    await this.end(replaced, { next: id, until: preciseTime() + SIGN_IN_MS })
+    const mark = { next: id, until: preciseTime() + SIGN_IN_MS }
+    await (onlyOpen ? this.#endOpen(replaced, mark) : this.end(replaced, mark))
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
     if (await this.#has('signed-out', replaced)) throw new AuthError('invalid_state')
@@ -142,6 +145,14 @@ export class ExpressSessions implements SessionBackend {
       return arrivedAt < overAt
     })
     return isBeside ? this.signOut({ id, userId: null }) : null
+  }
+
+  /** Ends a session that is open. Of two calls in different processes, both may succeed. */
+  async #endOpen (id: string, mark: EndMark): Promise<void> {
+    await ends.run(id, async () => {
+      if (await this.#has('ended', id)) throw new AuthError('invalid_state')
+      await this.end(id, mark)
+    })
   }
 
   /** The mark of an ended session; empty for a session that has not ended. */

@@ -25,18 +25,21 @@ const MAX_REPLACED = 8
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
- * @param preserved the names of the application's members that it keeps; default all
- * @throws AuthError `invalid_state` when the user signed out meanwhile
+ * @param replacement `preserved`: the names of the application's members that it keeps, default
+ *   all; `onlyOpen`: whether the session must be open, default false
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, and with `onlyOpen` when
+ *   another request has replaced the session
  */
 export async function renewSession (
-  request: FastifyRequest, record: NewRecord, preserved: string[] = membersIn(request.session)
+  request: FastifyRequest, record: NewRecord,
+  { preserved = membersIn(request.session), onlyOpen = false }: Pick<Replacement, 'preserved' | 'onlyOpen'> = {}
 ): Promise<void> {
   const { session } = request
   const moves = record.until === undefined && sessionsOf(request).isRolling
-  await replaceSession(request, record, { preserved, cookieEnd: moves ? undefined : cookieEndOf(session) })
+  await replaceSession(request, record, { preserved, onlyOpen, cookieEnd: moves ? undefined : cookieEndOf(session) })
 }
 
-interface Replacement extends Pick<SessionReplacement, 'admits'> {
+interface Replacement extends Pick<SessionReplacement, 'admits' | 'onlyOpen'> {
   /** The names of members of the present session that the new one gets. */
   preserved?: string[]
   /** The end of its cookie; undefined for the end of the options. */
@@ -57,7 +60,7 @@ interface Replacement extends Pick<SessionReplacement, 'admits'> {
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,
-  { preserved: kept = [], cookieEnd, admits = false, confirm }: Replacement
+  { preserved: kept = [], cookieEnd, admits = false, onlyOpen = false, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -81,7 +84,7 @@ export async function replaceSession (
     const replaced = before.sessionId
     const isAdmitted = isReplaced
       ? await sessions.saveRecord(
-        request, written && { ...written, replacedSessions: replacedSessions(before) }, { replaced, admits }
+        request, written && { ...written, replacedSessions: replacedSessions(before) }, { replaced, admits, onlyOpen }
       )
       : await sessions.saveRecord(request, written, { admits })
     for (const { id } of others) await sessions.backend.end(id)

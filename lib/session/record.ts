@@ -193,6 +193,8 @@ export interface SessionReplacement {
   replaced?: string
   /** Whether the user is new: they are admitted with the session where one store keeps both. */
   admits?: boolean
+  /** Whether it is written only if that session is open: no other request has replaced it. */
+  onlyOpen?: boolean
 }
 
 export interface SessionToEnd {
@@ -231,8 +233,8 @@ export interface SessionBackend {
    * Writes a new session, and ends the one that it replaces.
    *
    * @returns whether the user was new and is admitted; never where users are kept elsewhere
-   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
-   *   removes the new one
+   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile, or it ended
+   *   with `onlyOpen`; the caller removes the new one
    */
   create (id: string, session: Session, replacement?: SessionReplacement): Promise<boolean>
 

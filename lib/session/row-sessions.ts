@@ -43,7 +43,9 @@ export class RowSessions implements SessionBackend {
     return sessionOf(found, now, this.#cookie)
   }
 
-  async create (id: string, session: Session, { replaced, admits = false }: SessionReplacement = {}): Promise<boolean> {
+  async create (
+    id: string, session: Session, { replaced, admits = false, onlyOpen = false }: SessionReplacement = {}
+  ): Promise<boolean> {
     if (isPendingOnly(session) && replaced === undefined) return false
     const now = Date.now()
     const record = ownRecordIn(session)
@@ -54,7 +56,8 @@ export class RowSessions implements SessionBackend {
       userAgent: this.#userAgent,
       createdAt: now,
       expiresAt: endOf(session, now),
-      admits
+      admits,
+      onlyOpen
     }, replaced === undefined ? null : digestOf(replaced))
     if (written === false) throw new AuthError('invalid_state')
     return written === 'admitted'

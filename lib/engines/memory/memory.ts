@@ -295,7 +295,7 @@ export function limit<T> (entries: { size: number, values: () => Iterable<T> }, 
 }
 
 /** User and data are text, as in a database: a request sees its session as of its start. */
-interface SessionRow extends Omit<NewSession, 'user' | 'data' | 'admits'> {
+interface SessionRow extends Omit<NewSession, 'user' | 'data' | 'admits' | 'onlyOpen'> {
   readonly userId: string | null
   user: string
   data: string
@@ -337,7 +337,7 @@ export class MemorySessions implements StoredSessions {
       return true
     }
     const before = this.#rows.get(replaced) ?? this.#write(unwrittenRow(replaced, createdAt))
-    if (before.isSignedOut) return false
+    if (before.isSignedOut || (session.onlyOpen === true && before.endedAt !== null)) return false
     this.#write(session, before.replacedBy)
     before.endedAt ??= createdAt
     before.replacedBy = idHash

@@ -124,7 +124,7 @@ function recentGuard (auth: GuardContext, { within, secondFactor, impersonated }
 export const FACTOR_TIME = 'svc_factor_time'
 
 /** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
-function authTimeOf (
+export function authTimeOf (
   { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime }: Readonly<Record<string, unknown>>,
   how: { secondFactor: boolean }
 ): number | null {

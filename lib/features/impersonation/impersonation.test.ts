@@ -1,6 +1,8 @@
+import Sqlite from 'better-sqlite3'
+import { drizzle } from 'drizzle-orm/better-sqlite3'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
-import { type AuthPluginOptions, AuthError, type Principal } from '../../index.js'
+import { type AuthPluginOptions, AuthError, type Principal, SqlAuthStore } from '../../index.js'
 import { localProvider, startApp } from '../../../test/helpers/app.js'
 import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { Browser } from '../../../test/helpers/browser.js'
@@ -111,6 +113,28 @@ for (const [kept, keep] of ALL_SESSIONS) {
     await app.auth.signOutEverywhere(sue)
     t.equal((await browser.get('/guarded')).statusCode, 401)
     t.equal(await shown(), null, 'all of it ends with the sessions of the one who has started it')
+  })
+}
+
+for (const [kept, keep] of ALL_SESSIONS) {
+  t.test(`attack 193: of several requests that meet the end of an impersonation one sets a cookie, with ${kept}`, async t => {
+    const { store, sessions } = await keep(t)
+    const { app, browser, sue, ada, start } = await withSupport(t, {
+      store, session: { secret: 'the-session-secret-of-the-tests-32+', store: sessions }
+    })
+    const ended = eventsOf(t, 'impersonation-end')
+    await start()
+    await app.auth.signOutEverywhere(ada)
+    const tabs = Array.from({ length: 5 }, () => new Browser(app, browser.cookies))
+
+    const answers = await Promise.all(tabs.map(async (tab, index) =>
+      index === 0 ? tab.post('/auth/local/impersonation/end') : tab.get('/guarded')))
+
+    const given = tabs.filter((_, index) => answers[index]?.headers['set-cookie'] !== undefined)
+    t.equal(given.length, 1)
+    t.match((await given[0]?.get('/guarded'))?.json(), { principal: { userId: sue, impersonator: undefined } })
+    t.equal(ended.length, 1)
+    t.equal((await browser.get('/guarded')).statusCode, 401)
   })
 }
 
@@ -270,6 +294,26 @@ t.test('the bar names the user and ends the impersonation; other sessions have n
   t.notMatch(body, '<b>')
   const answer = await browser.submit('/auth/local/impersonation/end', { next: '/customers' })
   t.strictSame([answer.statusCode, answer.headers.location], [303, '/customers'])
+})
+
+t.test('a guarded request reads the session, and in an impersonation the status of the user who is shown', async t => {
+  const statements: string[] = []
+  const database = new Sqlite(':memory:')
+  t.teardown(() => database.close())
+  const store = new SqlAuthStore(drizzle(database, { logger: { logQuery: statement => { statements.push(statement) } } }))
+  const { browser, start } = await withSupport(t, { store })
+  const asked = async (): Promise<number> => {
+    // The first request in a session notes that it was seen.
+    await browser.get('/guarded')
+    statements.length = 0
+    t.equal((await browser.get('/guarded')).statusCode, 200)
+    return statements.length
+  }
+  t.equal(await asked(), 1)
+  await start()
+  t.equal(await asked(), 2)
+  await browser.post('/auth/local/impersonation/end')
+  t.equal(await asked(), 1)
 })
 
 t.test('the option is checked at the start', async t => {

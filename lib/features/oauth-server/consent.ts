@@ -103,7 +103,8 @@ const CODE_TEXT = /^([a-z]{3}_)([\w-]{24})[\w-]{43}$/
 
 export function codeKey (code: string): { hash: string, kind: string, owner: string } | null {
   const [, prefix, group] = CODE_TEXT.exec(code) ?? []
-  return group === undefined || prefix !== PREFIXES.code ? null : { hash: digestOf(code), kind: CODE, owner: digestOf(group) }
+  if (group === undefined || prefix !== PREFIXES.code) return null
+  return { hash: digestOf(code), kind: CODE, owner: digestOf(group) }
 }
 
 /** Makes the code of a grant; one before it is void. */

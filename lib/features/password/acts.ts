@@ -170,7 +170,7 @@ export async function createAccount (
 }
 
 /** Returns the claims that the form asks for; the application must allow them: anyone can post. */
-function initialClaims (
+export function initialClaims (
   { local }: Pick<AuthContext, 'local'>, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
 ): AuthorizationClaims {
   const policy = local?.registration

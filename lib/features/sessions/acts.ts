@@ -18,7 +18,7 @@ const { Principal: principal } = openapiComponents.schemas
 
 const offered = {
   password: { type: 'boolean' },
-  registration: { type: 'boolean', description: 'By a password' },
+  registration: { type: 'boolean', description: 'By a password or a passkey' },
   passwordReset: { type: 'boolean', description: 'By a link in a mail' },
   mail: { type: 'boolean', description: 'By a link or a code in a mail' },
   passkeys: { type: 'boolean' },

@@ -110,6 +110,21 @@ export function sessionsContract (rule: Rule): void {
     assertHas(await store.findUser({ userId: other }), { isNew: undefined, claims: ADA_OF_DEV.claims })
   })
 
+  kept('of several sessions that replace an open one alone, the first is written', async (sessions, twin) => {
+    await sessions.insert(session('a'), null)
+
+    const names = ['b', 'c', 'd', 'e']
+    const written = await Promise.all(names.map(async (name, index) =>
+      (index % 2 === 0 ? sessions : twin).insert(session(name, { onlyOpen: true }), 'a')))
+    assert.equal(written.filter(Boolean).length, 1)
+    const open = await Promise.all(names.map(async name => await openIn(sessions, name) !== null))
+    assert.deepEqual(open, written)
+    assert.equal(await sessions.insert(session('f'), 'a'), true, 'another replaces it as ever')
+    assert.equal(await sessions.insert(session('g', { onlyOpen: true }), 'f'), true)
+    await sessions.end('g', { now: NOW, isSignOut: false })
+    assert.equal(await twin.insert(session('h', { onlyOpen: true }), 'g'), false, 'one that has ended')
+  })
+
   kept('a session is changed in part, and not any more once it has ended', async (sessions, twin) => {
     await sessions.insert(session('a'), null)
 
@@ -226,10 +241,9 @@ export function sessionsContract (rule: Rule): void {
       allowedAt: NOW
     }
     const user = { ...ADA, proofs: { ...PROOFS, acting } }
-    for (const idHash of ['showing', 'ended', 'stopped']) await sessions.insert(session(idHash, { user }), null)
+    for (const idHash of ['showing', 'ended']) await sessions.insert(session(idHash, { user }), null)
     await sessions.insert(session('own'), null)
     await sessions.end('ended', END)
-    await sessions.update('stopped', { user: ADA })
 
     const listed = await twin.showing?.(OTHER_ID, NOW)
     if (listed === undefined) return

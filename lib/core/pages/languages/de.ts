@@ -46,6 +46,7 @@ export const de: Texts = {
   register: {
     signIn: 'Mit einem bestehenden Konto anmelden',
     firstText: 'Wir schicken Ihnen einen Link per E-Mail. Öffnen Sie ihn, um fortzufahren.',
+    passkey: 'Konto mit einem Passkey erstellen'
   },
   forgotPassword: {
     title: 'Passwort zurücksetzen',
@@ -71,8 +72,8 @@ export const de: Texts = {
     nameSubmit: 'Namen speichern',
     confirmed: 'bestätigt',
     unconfirmed: 'nicht bestätigt',
-    disputed: 'Ein Anbieter bestätigt diese Adresse nicht mehr. Bis Sie sie bestätigen, können Sie sich nicht ' +
-      'per E-Mail anmelden und kein Passwort zurücksetzen.',
+    disputed: 'Ein Anbieter bestätigt diese Adresse nicht mehr. Bis Sie sie bestätigen, kommen Sie ' +
+      'per E-Mail nicht in Ihr Konto.',
     sendAgain: 'Link erneut senden',
     newEmail: 'Neue E-Mail-Adresse',
     emailSubmit: 'E-Mail-Adresse ändern',

@@ -46,6 +46,7 @@ export const english = {
   register: {
     signIn: 'Sign in instead',
     firstText: 'We’ll send a link to your e-mail address. Open it to continue.',
+    passkey: 'Create an account with a passkey'
   },
   forgotPassword: {
     title: 'Reset your password',
@@ -69,8 +70,8 @@ export const english = {
     nameSubmit: 'Save name',
     confirmed: 'confirmed',
     unconfirmed: 'not confirmed',
-    disputed: 'A provider no longer confirms this address. Until you confirm it, you can’t sign in or reset ' +
-      'your password by mail.',
+    disputed: 'A provider no longer confirms this address. Until you confirm it, no e-mail lets you into your ' +
+      'account.',
     sendAgain: 'Send the link again',
     newEmail: 'New e-mail address',
     emailSubmit: 'Change e-mail',

@@ -46,6 +46,7 @@ export const es: Texts = {
   register: {
     signIn: 'Iniciar sesión en una cuenta existente',
     firstText: 'Te enviaremos un enlace por correo electrónico. Ábrelo para continuar.',
+    passkey: 'Crear una cuenta con una llave de acceso'
   },
   forgotPassword: {
     title: 'Restablecer la contraseña',
@@ -70,8 +71,8 @@ export const es: Texts = {
     nameSubmit: 'Guardar el nombre',
     confirmed: 'confirmado',
     unconfirmed: 'sin confirmar',
-    disputed: 'Un proveedor ya no confirma esta dirección. Hasta que la confirmes, no puedes iniciar sesión ' +
-      'ni restablecer la contraseña por correo.',
+    disputed: 'Un proveedor ya no confirma esta dirección. Hasta que la confirmes, ningún correo te da ' +
+      'acceso a tu cuenta.',
     sendAgain: 'Enviar el enlace otra vez',
     newEmail: 'Correo electrónico nuevo',
     emailSubmit: 'Cambiar el correo',

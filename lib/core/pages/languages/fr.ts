@@ -46,6 +46,7 @@ export const fr: Texts = {
   register: {
     signIn: 'Se connecter à un compte existant',
     firstText: 'Nous vous enverrons un lien par e-mail. Ouvrez-le pour continuer.',
+    passkey: 'Créer un compte avec une clé d’accès'
   },
   forgotPassword: {
     title: 'Réinitialiser votre mot de passe',
@@ -71,8 +72,8 @@ export const fr: Texts = {
     nameSubmit: 'Enregistrer le nom',
     confirmed: 'confirmée',
     unconfirmed: 'non confirmée',
-    disputed: 'Un fournisseur ne confirme plus cette adresse. Tant que vous ne l’avez pas confirmée, vous ne ' +
-      'pouvez ni vous connecter ni réinitialiser votre mot de passe par e-mail.',
+    disputed: 'Un fournisseur ne confirme plus cette adresse. Tant que vous ne l’avez pas confirmée, ' +
+      'aucun e-mail ne vous donne accès à votre compte.',
     sendAgain: 'Renvoyer le lien',
     newEmail: 'Nouvelle adresse e-mail',
     emailSubmit: 'Changer d’adresse e-mail',
