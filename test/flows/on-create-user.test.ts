@@ -4,11 +4,14 @@ import SqliteDatabase from 'better-sqlite3'
 import type { TransactionSql } from 'postgres'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, SignInRefused, SqlAuthStore, type UserCreation } from '../../lib/index.js'
+import { Passkeys } from '../../lib/passkeys.js'
 import { signedIn } from '../../lib/testing.js'
 import { LOCAL_SECRET, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
 import { command } from '../helpers/command.js'
+import { DATA_SECRET } from '../helpers/factor-app.js'
 import { ADA, startMailApp } from '../helpers/mail-app.js'
+import { newDevice } from '../helpers/passkey-app.js'
 import { emptyDatabase, query } from '../helpers/postgres.js'
 import { signInAt } from '../helpers/own-provider.js'
 
@@ -70,6 +73,18 @@ t.test('a registration behind the link in a mail runs the hook when the user is 
   t.strictSame(members(), [])
   await browser.post('/auth/local/register', { token: (await mails.next('register')).token, password: ADA.password })
   t.strictSame(members(), ['password'])
+})
+
+t.test('a registration with a passkey runs the hook', async t => {
+  const options = { passkeys: new Passkeys({ name: 'Shop' }), dataSecret: DATA_SECRET }
+  const { mails, browser, created, members } = await startMembersApp(t, options, { registration: { passkey: true } })
+  await browser.post('/auth/local/register', { email: ADA.email })
+  const { token } = await mails.next('register')
+  const asked = await browser.post('/auth/local/passkeys/options', { for: 'register', token })
+  const answer = await browser.post('/auth/local/register', { token, response: newDevice().create(asked.json()) })
+  t.match([answer.statusCode, answer.json()], [201, { claims: { org: 'one' } }])
+  t.strictSame(members(), ['passkey'])
+  t.match(created, [{ user: { userId: answer.json().userId, factors: ['passkey'] } }])
 })
 
 t.test('a sign-up that the hook refuses answers its code, others 500, and leaves no user', async t => {
