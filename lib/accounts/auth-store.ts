@@ -76,7 +76,7 @@ export type Rule<T> = (account: Account | null, holders: Holders) => Decision<T>
  * @param tx the transaction, for statements of the application; null where the store has none
  */
 export type CreateHook<Tx = unknown> = {
-  // As a method, so that an engine, whose transactions have one type, serves a store of any.
+  /** As a method, so that an engine, whose transactions have one type, serves a store of any. */
   ask (account: Account, tx: Tx): Account | PromiseLike<Account>
 }['ask']
 

@@ -65,8 +65,14 @@ export interface PostgresClient {
  */
 export type TransactionOf<Engine> =
   Engine extends SqliteConnection ? Engine
-    : Engine extends { begin: (options: string, work: (tx: infer Tx) => never) => unknown } ? Tx
-      : Engine extends { transaction: (work: (tx: infer Tx) => never) => unknown } ? Tx : unknown
+    : Engine extends {
+      /** Of the package postgres. */
+      begin: (options: string, work: (tx: infer Tx) => never) => unknown
+    } ? Tx
+      : Engine extends {
+        /** Of Drizzle. */
+        transaction: (work: (tx: infer Tx) => never) => unknown
+      } ? Tx : unknown
 
 const ASYNC_HOOK = 'must not be an async function with SQLite, whose transactions do not wait: use .run(), .get() or ' +
   '.all() of better-sqlite3 or Drizzle without await'

@@ -20,7 +20,7 @@ import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
 import { assertText } from '../password/hashing.js'
 import type { AnyRequest } from '../../core/guard.js'
 
-/** A user that {@link Users.createUser} creates. */
+/** A user that `app.auth.createUser` creates. */
 export interface UserToCreate {
   /** In any spelling; required with a password. */
   email?: string | undefined

@@ -54,7 +54,7 @@ export async function createByPasskey (
     sub: userId, email, email_verified: true, ...(user.name !== null && { name: user.name })
   }
   const link = { provider: 'application', subject: userId, claims: identity }
-  const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link, factors: [passkey] } as const
+  const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link, initialFactors: [passkey] } as const
   const created = await accounts.createUser(newUser, creating(auth, { method: 'passkey', request }))
   if (created === null) {
     await assertFree(accounts, email)
