@@ -89,8 +89,8 @@ export type * from './schema/sessions.js'
 export type { AuthenticationState, Principal } from './session/record.js'
 export type {
   Attempt, AttemptCounter, EndedSession, EntryKey, ExceededLimit, FoundSession, ListedSession, NewSession,
-  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, StoreCapabilities,
-  StoredSessions
+  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, ShowingSession,
+  StoreCapabilities, StoredSessions
 } from './session/store.js'
 export { MemoryAuthStore } from './engines/memory/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './engines/sql.js'
