@@ -176,7 +176,7 @@ function row (user: User, isSelf: boolean, query: string): Html {
           <form method="post" action="${path}/see">
             <input name="reason" required maxlength="200" placeholder="Reason"
               aria-label="Reason to see what ${who} sees">
-            <button class="quiet" aria-label="See what ${who} sees">See what this user sees</button>
+            <button class="quiet" aria-label="See what this user sees: ${who}">See what this user sees</button>
           </form>`}
       </li>`
 }
