@@ -32,12 +32,12 @@ export interface NewUser extends Pick<User, 'userId' | 'email' | 'name' | 'claim
   /** Argon2id PHC string, for a user with a password. */
   passwordHash?: string
   /** Which they have from the beginning, such as a passkey; default none. */
-  factors?: readonly Factor[]
+  initialFactors?: readonly Factor[]
 }
 
 export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
-  const { userId, email, name, claims, link, passwordHash = null, factors = [] } = newUser
+  const { userId, email, name, claims, link, passwordHash = null, initialFactors = [] } = newUser
   const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
   const extras = {
     created_at: now,
@@ -45,7 +45,7 @@ export function newAccount (newUser: NewUser, now: number): Account {
     ...(link.provider === GUEST && { guest: true as const })
   }
   const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash, factors: [] }, link)
-  return withFactors(withVouching(account, voucher, newUser.emailVerified), factors)
+  return withFactors(withVouching(account, voucher, newUser.emailVerified), initialFactors)
 }
 
 function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {

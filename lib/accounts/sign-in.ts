@@ -1,8 +1,8 @@
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type FactorKind, GUEST, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
-  linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
+  type Account, type AccountLink, type FactorKind, GUEST, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked,
+  linkAt, linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
 import { type FactorChange, changeFactorsRule } from './factors.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type User, isBlocked } from '../../accounts/account.js'
-import type { Accounts } from '../../accounts/accounts.js'
+import type { Accounts, OnCreate } from '../../accounts/accounts.js'
 import type { LinkedIdentity, NewUser } from '../../accounts/identities.js'
 import { noteSubject } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
@@ -29,7 +29,8 @@ export async function userOfIdentity (
   auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
   request: object,
   identity: ProviderIdentity,
-  { outbox = null, guest = null }: { outbox?: Outbox | null, guest?: User | null } = {}
+  { outbox = null, guest = null, onCreate }:
+  { outbox?: Outbox | null, guest?: User | null, onCreate?: OnCreate | undefined } = {}
 ): Promise<Pick<Findings, 'user' | 'isNew' | 'held' | 'newUser'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
@@ -38,7 +39,7 @@ export async function userOfIdentity (
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const created = newUser(link)
     const email = emailOf(identity.claims)
-    const found = await accounts.enterIdentity(link, email, guest === null ? created : null, holds)
+    const found = await accounts.enterIdentity(link, email, guest === null ? created : null, holds, onCreate)
     if (guest !== null && found === null) return promotionOf(request, guest, created)
     if (found === null) continue
     const { as, ...entered } = found

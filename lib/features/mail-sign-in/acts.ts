@@ -25,6 +25,7 @@ import { accepted, isChecked, remember, signedIn, token } from '../../core/schem
 import { identityOfUser, signIn, signInUser } from '../../core/sign-in.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
+import { creating } from '../../hooks.js'
 import { isEqual } from '../../secrets.js'
 import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../../session/lifecycle.js'
 import type { Principal } from '../../session/record.js'
@@ -231,7 +232,8 @@ async function signInOwner (
   const newId = mayRegister && guest === null ? randomUUID() : null
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
   noteSubject(request, found?.userId)
-  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing })
+  const onCreate = creating(auth, { method: 'mail', request })
+  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing, onCreate })
   const signsIn = { method: 'mail', tokens: null, remember, outbox } as const
   if (proven === null) {
     if (guest === null || found !== null) throw new AuthError('invalid_state')

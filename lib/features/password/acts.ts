@@ -14,6 +14,7 @@ import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
+import { creating } from '../../hooks.js'
 import type { Principal } from '../../session/record.js'
 import { SENT_MS } from '../../session/seen-sessions.js'
 import {
@@ -21,7 +22,7 @@ import {
   verifyPassword
 } from './forms.js'
 import type { Findings } from '../../core/findings.js'
-import type { HashingSubmission, Passwords, Submission } from '../../core/submission.js'
+import type { HashingSubmission, Submission } from '../../core/submission.js'
 import { verifyOwn } from './method.js'
 import { hasFactors } from '../../core/methods.js'
 import { hasPasswords } from '../local/offers.js'
@@ -82,18 +83,19 @@ const registerUnconfirmed = form({
 }, async (auth, submission) => {
   const { outbox } = submission
   outbox.refuseWhenFull()
-  const { user, isKnown } = await createOrFind(auth, submission)
+  const { user, isKnown } = await createOrFind(auth, submission, null)
   if (!isKnown) sendVerification(user, outbox)
   return ACCEPTED
 })
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local'>, submission: HashingSubmission<Registration>,
-  guest: User | null = null
+  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local' | 'onCreateUser'>,
+  submission: HashingSubmission<Registration>,
+  guest: User | null
 ): Promise<Findings & { isKnown: boolean }> {
   try {
-    return { ...await createAccount(auth, submission.passwords, submission.fields, { guest }), isKnown: false }
+    return { ...await createAccount(auth, submission, submission.fields, { guest }), isKnown: false }
   } catch (error) {
     const isTaken = error instanceof AuthError && error.code === 'exists'
     const found = isTaken ? await registeredJustNow(auth, submission, submission.fields) : null
@@ -136,8 +138,8 @@ interface Registration {
  *   `before`: what comes first, once the password is hashed; `guest`: who becomes the user
  */
 export async function createAccount (
-  auth: Pick<AuthContext, 'accounts' | 'local'>,
-  passwords: Passwords,
+  auth: Pick<AuthContext, 'accounts' | 'local' | 'onCreateUser'>,
+  { request, passwords }: Pick<HashingSubmission<unknown>, 'request' | 'passwords'>,
   fields: Registration,
   { userId: newId = randomUUID(), isConfirmed = false, before, guest = null }: {
     userId?: string, isConfirmed?: boolean, before?: () => Promise<void>, guest?: User | null
@@ -172,10 +174,10 @@ export async function createAccount (
   const how = { method: 'password', remember: isChecked(fields.remember) } as const
   if (guest !== null) {
     if (await auth.accounts.findUser({ email }) !== null) throw new AuthError('exists')
-    const found = { ...withoutWrites(guest), ...promotionOf({}, guest, newUser) }
+    const found = { ...withoutWrites(guest), ...promotionOf(request, guest, newUser) }
     return { ...found, identity: { ...link, emailVerified: isConfirmed }, ...how }
   }
-  const user = await auth.accounts.createUser(newUser)
+  const user = await auth.accounts.createUser(newUser, creating(auth, { method: 'password', request }))
   if (user === null) throw new AuthError('exists')
   return { ...withoutWrites(user), isNew: 'user', identity: localIdentity(user, link), ...how }
 }

@@ -145,8 +145,7 @@ async function registerByPassword (
   const guest = await guestOf(auth, submission.request)
   return useLink(auth, submission, link, {
     userId,
-    create: async before =>
-      createAccount(auth, submission.passwords, fields, { userId, isConfirmed: true, guest, before })
+    create: async before => createAccount(auth, submission, fields, { userId, isConfirmed: true, guest, before })
   }).catch(async (error: unknown) => {
     if (error instanceof AuthError && error.code === 'exists') return signInAgain(error)
     throw error

@@ -219,15 +219,15 @@ function ownersContract (rule: Rule): void {
   managed('a user is created with a factor, or not at all where another user has its id', async (store, twin) => {
     const passkey = factor({ id: 'shared', kind: 'passkey', name: 'Phone' })
     const bob = newUser()
-    const ada = await store.createUser({ ...ADA, factors: [passkey] })
+    const ada = await store.createUser({ ...ADA, initialFactors: [passkey] })
 
     assert.deepEqual(ada?.factors, ['passkey'])
     assert.deepEqual(await twin.findUser({ userId: ADA.userId }), ada)
     assert.deepEqual(await twin.factors(ADA.userId), [passkey])
-    assert.equal(await twin.createUser({ ...bob, factors: [{ ...passkey, name: 'stolen' }] }), null)
+    assert.equal(await twin.createUser({ ...bob, initialFactors: [{ ...passkey, name: 'stolen' }] }), null)
     assert.equal(await store.findUser({ userId: bob.userId }), null)
     assert.deepEqual(await store.factors(ADA.userId), [passkey])
-    assert.ok(await twin.createUser({ ...bob, factors: [factor()] }))
+    assert.ok(await twin.createUser({ ...bob, initialFactors: [factor()] }))
   })
 
   managed('of many users who add one factor at once, one gets it', async (store, twin) => {
