@@ -114,6 +114,8 @@ export interface UserCreation<Tx = unknown> {
   identity?: ProviderIdentity
   /** The form or the callback; for `createUser` the request of its last argument. */
   request?: FastifyRequest
+  /** Present where a guest becomes the user: their id is that of the guest. */
+  promoted?: true
   /** What the application's own statements run in: see {@link TransactionOf}. */
   tx: Tx
 }

@@ -173,11 +173,15 @@ export class Accounts {
    * @throws AuthError `blocked`, `exists`, and what `change` of the factor throws; then nothing was
    *   written
    */
-  async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
+  async signIn (
+    found: FoundUser, change: SignInChange, { isTrial = false, onCreate }: { isTrial?: boolean, onCreate?: OnCreate | undefined } = {}
+  ): Promise<NotedSignIn | null> {
     const { newUser, identity: { provider, subject, verifiedEmail } } = change
     const rule = signInRule(found, change, { isTrial, now: Date.now() })
     const keys = newUser ?? { email: verifiedEmail, link: { provider, subject } }
-    return this.#change({ userId: found.userId }, rule, keys)
+    const { hook, created } = creation(onCreate)
+    const noted = await this.#change({ userId: found.userId }, rule, keys, hook)
+    return noted && change.held === 'promotes' && !isTrial ? { ...noted, user: created(noted.user) } : noted
   }
 
   /**

@@ -13,7 +13,7 @@ import {
   type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, RECORDS_OF_USE, RECORD_MS, type SessionChange,
   type SessionUser, type ShowingSession, type StoredSessions, unwrittenRow
 } from '../../session/store.js'
-import { applyRule, factorExists } from '../apply-rule.js'
+import { applyRule, factorExists, makesUser } from '../apply-rule.js'
 
 type Listed = Pick<User, 'userId' | 'createdAt'>
 
@@ -122,7 +122,7 @@ export class MemoryAuthStore implements AuthStore<null> {
     const owners = after?.factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? after.userId) ?? []
     if (owners.some(owner => owner !== after?.userId)) throw factorExists()
     if (before !== null) this.#remove(before)
-    if (after !== null) await (before === null ? this.#create(after, hook) : this.#write(after))
+    if (after !== null) await (makesUser({ before, after }) ? this.#create(after, hook) : this.#write(after))
     return result
   }
 

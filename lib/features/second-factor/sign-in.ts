@@ -165,9 +165,9 @@ export async function continueSignIn (
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
   const change = { identity: linkOf(identity), held, newUser, factors: addition }
   const writes = held !== null || addition !== undefined
-  const isRefused = !isAsFound || (writes && await auth.accounts.signIn(waiting, change, true) === null)
+  const isRefused = !isAsFound || (writes && await auth.accounts.signIn(waiting, change, { isTrial: true }) === null)
   if (isRefused) throw new AuthError('invalid_state')
-  const found = { ...waiting, user, outbox }
+  const found = { ...waiting, user, outbox, method: first.method }
   const write = async (): Promise<User> => {
     const written = await writeHeld(auth, request, found, addition)
     if (addition !== undefined) noteAddition(auth, submission, written, addition)
