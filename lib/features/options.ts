@@ -2,13 +2,20 @@
 import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
-import { mustBe, optional } from '../option-checks.js'
+import { boolean, mustBe, optional, table } from '../option-checks.js'
+import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
 import type { SecondFactor } from '../second-factor.js'
+
+/** Notices that the plugin mails if it is asked to, with `sendMail`. */
+export interface Notices {
+  /** Whether users are told of sign-ins from browsers that are not known; default false. */
+  newBrowser?: boolean | undefined
+}
 
 /** The options of the plugin that are features. */
 export interface FeatureOptions {
@@ -23,6 +30,8 @@ export interface FeatureOptions {
   oauthServer?: OAuthServer | undefined
   /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
   apiKeys?: ApiKeys | undefined
+  /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
+  notices?: Notices | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -36,6 +45,7 @@ export const FEATURE_OPTIONS = {
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
+  notices: table({ newBrowser: optional(boolean, false) }),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -43,18 +53,20 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
+    notices: Readonly<Record<keyof Notices, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
     secondFactor: secondFactor?.resolve(setup) ?? null,
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
-    apiKeys: apiKeys?.resolve(setup) ?? null
+    apiKeys: apiKeys?.resolve(setup) ?? null,
+    knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null
   })
 }
 
