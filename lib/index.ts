@@ -10,6 +10,7 @@
  */
 export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions } from './options.js'
+export type { NoticeOptions } from './features/options.js'
 export type { RememberOptions, SessionCookieOptions, SessionOptions } from './session/session-options.js'
 export type { RateLimitOptions, RateLimitStore } from './core/limits.js'
 export type { Auth, SignInOptions } from './features/app-auth/auth.js'

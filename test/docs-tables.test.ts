@@ -124,7 +124,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, apiKeys },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, knownBrowsers },
     changePasswordPage,
     layout,
     providers,
@@ -159,6 +159,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       oauthServer: oauthServer ?? nothing,
       apiKeys: apiKeys ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
+      notices: { newBrowser: knownBrowsers !== null },
       changePasswordPage: changePasswordPage ?? nothing,
       pages: layout ?? nothing,
       linking,

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 /** A sign-in that a request has completed. */
 export interface CompletedSignIn {
   readonly userId: string
-  /** Whether the same request was sent before, and its answer, which signed the user in, was lost. */
+  /** Whether the same request has signed the user in before, and its answer was lost. */
   readonly isRepeated: boolean
 }
 

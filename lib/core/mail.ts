@@ -95,7 +95,8 @@ export const CODE_LIFETIME = 600
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
   'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'email-disputed' |
-  'identity-linked' | 'identity-unlinked' | 'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
+  'identity-linked' | 'identity-unlinked' |
+  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
   'too-many-codes' | 'passkey-cloned' | 'application-connected' | 'token-replayed' |
   'key-created' | 'new-browser'
 

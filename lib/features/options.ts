@@ -12,7 +12,7 @@ import type { Passkeys } from '../passkeys.js'
 import type { SecondFactor } from '../second-factor.js'
 
 /** Notices that the plugin mails if it is asked to, with `sendMail`. */
-export interface Notices {
+export interface NoticeOptions {
   /** Whether users are told of sign-ins from browsers that are not known; default false. */
   newBrowser?: boolean | undefined
 }
@@ -31,7 +31,7 @@ export interface FeatureOptions {
   /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
   apiKeys?: ApiKeys | undefined
   /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
-  notices?: Notices | undefined
+  notices?: NoticeOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -58,7 +58,7 @@ export function partsOf (
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
-    notices: Readonly<Record<keyof Notices, boolean>>
+    notices: Readonly<Record<keyof NoticeOptions, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({

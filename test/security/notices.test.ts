@@ -1,5 +1,5 @@
 /**
- * Attack 201, as a property: no act and no call of `app.auth` changes by what a user signs in without a mail to the
+ * As a property of attack 201: no act and no call of `app.auth` changes by what a user signs in without a mail to the
  * user. What is new is in one of the two lists, or these tests fail.
  *
  * @see OWASP ASVS 5.0 6.3.7
@@ -78,7 +78,9 @@ async function start (t: Test): Promise<World> {
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     passkeys: new Passkeys({ name: 'Shop' }),
     apiKeys: new ApiKeys({ prefix: 'shop', scopes: { read: 'Read', introspect: 'Check tokens' }, selfService: true }),
-    oauthServer: new OAuthServer({ resources: { [`${BASE_URL}/mcp`]: { scopes: { read: 'Read' } } }, registration: true, clients: CLIENTS, device: { clients: ['cli'] } }),
+    oauthServer: new OAuthServer({
+      resources: { [`${BASE_URL}/mcp`]: { scopes: { read: 'Read' } } }, registration: true, clients: CLIENTS, device: { clients: ['cli'] }
+    }),
     notices: { newBrowser: true }
   })
   app.get('/me', async request => ({ principal: request.principal }))
@@ -268,7 +270,8 @@ const OTHERS: readonly string[] = [
   ...['register', 'delete-account'].map(act => `POST /auth/local/${act}`), 'createUser', 'deleteUser',
   // Signs in or out.
   ...['login', 'token', 'verify-token', 'revoke', 'sessions/end', 'passkeys/login'].map(act => `POST /auth/local/${act}`),
-  'POST /auth/a/callback', 'POST /auth/b/callback', 'POST /auth/a/login', 'POST /auth/b/login', 'POST /auth/logout', 'signIn', 'signOut', 'signOutEverywhere', 'endSession',
+  ...['a', 'b'].flatMap(provider => [`POST /auth/${provider}/login`, `POST /auth/${provider}/callback`]),
+  'POST /auth/logout', 'signIn', 'signOut', 'signOutEverywhere', 'endSession',
   // A name; what ends access; claims.
   'POST /auth/pages/name', 'POST /auth/local/passkeys/rename', 'POST /auth/local/keys/end', 'endKey', 'endGrant',
   'POST /auth/local/grants/end', 'block', 'unblock', 'grant', 'withdraw',
@@ -291,7 +294,7 @@ function namesIn (value: object): string[] {
   return [...names]
 }
 
-t.test('each act and each member of app.auth is said to change credentials, or to change none', async t => {
+t.test('attack 201: each act and each member of app.auth is said to change credentials, or to change none', async t => {
   const { app, routes } = await start(t)
   const all = [...new Set(routes), ...namesIn(app.auth)]
   const said = [...Object.keys(CHANGES), ...OTHERS]
@@ -300,7 +303,7 @@ t.test('each act and each member of app.auth is said to change credentials, or t
 })
 
 for (const [name, { notice, isElsewhere = false, run }] of Object.entries(CHANGES)) {
-  t.test(`${name} changes a credential, and its user gets the mail ${notice}`, async t => {
+  t.test(`attack 201: ${name} changes a credential, and its user gets the mail ${notice}`, async t => {
     const world = await start(t)
     await run(world)
     await world.app.close()

@@ -1,4 +1,3 @@
-/** Attack 202: markup, links and lines of a stranger in a mail of the application. */
 import t from 'tap'
 import type { Mail, NoticeMailKind } from '../../index.js'
 import { type MailLanguage, de, en, es, fr, mailTexts } from '../../mails.js'
@@ -37,7 +36,7 @@ for (const texts of LANGUAGES) {
     for (const kind of KINDS) {
       const mail = mailOf(kind, { language })
       const { subject, text, html: document } = textOf(mail)
-      t.equal(subject, `${texts.kinds[kind].subject} – Shop`, kind)
+      t.equal(subject, `${texts.kinds[kind].subject} - Shop`, kind)
       const said = [texts.kinds[kind].text, mail.url, mail.code, mail.accountUrl].flatMap(part => part ?? [])
       for (const part of said) {
         t.ok(text.split('\n').includes(part), `${kind}: ${part}`)
@@ -72,7 +71,7 @@ for (const texts of LANGUAGES) {
 t.test('the language is that of the request, else the first one', async t => {
   const subjectIn = (languages: MailLanguage[] | undefined, language?: string): string =>
     mailTexts({ name: 'Shop', languages })(mailOf('exists', language === undefined ? {} : { language })).subject
-  const subjectOf = ({ kinds }: MailLanguage): string => `${kinds.exists.subject} – Shop`
+  const subjectOf = ({ kinds }: MailLanguage): string => `${kinds.exists.subject} - Shop`
 
   t.equal(subjectIn(undefined), subjectOf(en))
   t.equal(subjectIn(undefined, 'de-AT, fr;q=0.5'), subjectOf(de))
@@ -82,12 +81,12 @@ t.test('the language is that of the request, else the first one', async t => {
   t.match(mailTexts({ name: 'Shop' })(mailOf('exists', { language: 'de-AT' })).html, /<html lang="de-AT" dir="ltr">/)
 })
 
-t.test('what strangers and users chose is escaped, and begins neither a line nor a header', async t => {
+t.test('attack 202: what strangers and users chose is escaped, and begins neither a line nor a header', async t => {
   const app = mailTexts({ name: 'Ben & <b>Jerry</b>', languages: [{ ...en, direction: 'rtl' }] })
   const userAgent = '<img src=x> https://evil.example Firefox/1 Windows NT'
   const { subject, text, html: document } = app(mailOf('new-browser', { name: '<script>alert(1)</script>', userAgent }))
 
-  t.equal(subject, 'A sign-in from a new browser – Ben & <b>Jerry</b>')
+  t.equal(subject, 'A sign-in from a new browser - Ben & <b>Jerry</b>')
   t.notMatch(document, /<script|<img|<b>|evil/)
   t.notMatch(text, /evil|img/)
   t.match(text, 'Browser: Firefox · Windows\n')
@@ -131,7 +130,7 @@ t.test('wrong options are refused with a sentence, and a list that is changed af
   const languages = [de, en]
   const text = mailTexts({ name: 'Shop', languages })
   languages.shift()
-  t.equal(text(mailOf('exists')).subject, `${de.kinds.exists.subject} – Shop`)
+  t.equal(text(mailOf('exists')).subject, `${de.kinds.exists.subject} - Shop`)
 })
 
 t.test('the mails that the plugin hands over are written as they are', async t => {

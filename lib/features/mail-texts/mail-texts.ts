@@ -63,7 +63,7 @@ export function mailTexts (options: MailTextsOptions): (mail: Mail) => MailText 
   const chosen: typeof languages = [...languages]
   return mail => {
     const texts = preferredTexts(chosen, mail.about.language ?? undefined)
-    const subject = `${texts.kinds[mail.kind].subject} – ${name}`
+    const subject = `${texts.kinds[mail.kind].subject} - ${name}`
     const parts = partsOf(mail, texts)
     return { subject, text: plainText(parts, name), html: document(parts, { texts, subject, name }) }
   }

@@ -20,9 +20,9 @@ const MAX_AGE_S = 400 * 24 * 60 * 60
 /** How many users one browser is known for; the oldest goes. */
 const MAX_USERS = 8
 
-/** 96 bits: nobody finds a user with the mark of another one. */
+/** 96 bits of a hash: nobody finds a user with the mark of another one. */
 const MARK_LENGTH = 16
-const MARK = new RegExp(`^[\\w-]{${MARK_LENGTH}}$`)
+const MARK = /^[\w-]{16}$/
 
 /**
  * Knows the browsers in which a user has signed in, by a cookie with a keyed hash of the user's id.
