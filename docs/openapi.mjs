@@ -75,7 +75,7 @@ function withParameter ([path, operations]) {
 }
 
 export async function openapiDocument () {
-  const registrations = [{}, { verify: 'required' }, { verify: 'first', roles: ['member'] }]
+  const registrations = [{}, { verify: 'required' }, { passkey: true, roles: ['member'] }]
   const documents = await Promise.all(registrations.map(registration => documentOf({ registration })))
   const { paths, ...document } = documents.reduce((one, other) => merged(one, other))
   return { ...document, paths: Object.fromEntries(Object.entries(paths).map(withParameter)) }

@@ -125,6 +125,15 @@ export interface AuditEvents {
   'sign-out-everywhere': AuditedUser
   /** One session of a user was ended, by the list of their sessions. */
   'session-end': AuditedUser
+  /** A user began to see the application as another one: `userId` is that user. */
+  impersonation: AuditedUser & {
+    /** What the application gave as the reason. */
+    reason: string
+    /** When it ends at the latest. */
+    until: Date
+  }
+  /** An impersonation ended before the session in which it was. */
+  'impersonation-end': AuditedUser
   /** A user was deleted. */
   deletion: AuditedUser
   /** A user signed out, or sessions of a user were ended. */
@@ -154,6 +163,11 @@ export interface AuditOrigin {
    * behind a token of another server.
    */
   actor?: string
+  /**
+   * The id of the user as whom the actor saw the application, where the request came from an
+   * impersonation.
+   */
+  impersonating?: string
   /** Fastify's `request.id`. */
   requestId?: string
   /** Fastify's `request.ip`. */
@@ -176,11 +190,13 @@ export interface AuditSource {
   ip?: string
   headers?: { 'user-agent'?: string | undefined }
   /** The signed-in user of the request. */
-  principal?: { readonly userId: string } | null
+  principal?: { readonly userId: string, readonly impersonator?: string } | null
   /** The claims of the token of the request. */
   token?: { readonly sub: string } | null
   /** In place of the user of the request. */
   actor?: string | undefined
+  /** The user whom an impersonation shows, in place of that of the request. */
+  impersonating?: string | undefined
 }
 
 /** The longest `User-Agent` that is kept. */
@@ -205,7 +221,7 @@ export function sourceOf<Source extends AuditSource> (
   request: Source, actor: string | undefined = actorOf(request)
 ): Omit<AuditSource, 'log'> & Pick<Source, 'log'> {
   const { id, ip, headers } = request
-  return { log: request.log, actor, ...withoutUndefined({ id, ip, headers }) }
+  return { log: request.log, actor, ...withoutUndefined({ id, ip, headers, impersonating: impersonatedBy(request) }) }
 }
 
 /** The tokens of this application's own issuer: a subject of another server is no user of it. */
@@ -222,15 +238,22 @@ export function isOwnToken (token: object): boolean {
 
 /** As behind guards, the user of a token comes before the one of a session. */
 function actorOf ({ actor, token, principal }: AuditSource): string | undefined {
-  if (actor !== undefined || token == null) return actor ?? principal?.userId
+  if (actor !== undefined || token == null) return actor ?? principal?.impersonator ?? principal?.userId
   return isOwnToken(token) ? token.sub : undefined
+}
+
+/** Returns the user whom a request was shown; undefined where its user is the one who acts. */
+function impersonatedBy ({ impersonating, token, principal }: AuditSource): string | undefined {
+  if (impersonating !== undefined || token != null || principal?.impersonator === undefined) return impersonating
+  return principal.userId
 }
 
 /** Writes an event to the log and publishes it. */
 export function audit<E extends keyof AuditEvents> (
   event: E, content: AuditContent<E>, source: AuditSource
 ): void {
-  source.log?.info({ ...auditEntry(event), ...content, ...withoutUndefined({ actor: actorOf(source) }) }, event)
+  const who = withoutUndefined({ actor: actorOf(source), impersonating: impersonatedBy(source) })
+  source.log?.info({ ...auditEntry(event), ...content, ...who }, event)
   publish(event, content, source)
 }
 
@@ -245,6 +268,7 @@ export function publish<E extends keyof AuditEvents> (
 ): void {
   const origin: AuditOrigin = withoutUndefined({
     actor: actorOf(source),
+    impersonating: impersonatedBy(source),
     requestId: source.id,
     ip: source.ip,
     userAgent: source.headers?.['user-agent']?.slice(0, MAX_USER_AGENT)

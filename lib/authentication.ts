@@ -79,4 +79,6 @@ export interface Principal {
   provider: string
   /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims
+  /** The id of the user who sees the application as this one, by `impersonate`; else absent. */
+  impersonator?: string
 }

@@ -29,6 +29,7 @@ export const ERRORS = {
   insufficient_scope: [403, 'The token lacks a scope that this needs; get a token with it.'],
   unauthenticated: [401, 'Sign in first.'],
   forbidden: [403, 'The signed-in user may not do this.'],
+  impersonating: [403, 'This is not possible while you are signed in as another user; end that first.'],
   reauthenticate: [403, 'Sign in again to continue.'],
   second_factor_required: [401, 'This sign-in needs a second step; send a code, or use a passkey.'],
   second_factor_missing: [403, 'This needs a second factor, which the account does not have; set one up first.'],

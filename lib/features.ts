@@ -10,6 +10,7 @@ import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
 import { grantMembers } from './features/oauth-server/members.js'
+import { IMPERSONATION } from './features/impersonation/impersonation.js'
 import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions/acts.js'
 import { byProvider } from './features/identities/method.js'
@@ -82,7 +83,8 @@ const FEATURES: readonly Feature[] = [
   {
     acts: SESSION_ACTS,
     sections: async () => (await import('./features/sessions/page.js')).SESSION_SECTIONS
-  }
+  },
+  IMPERSONATION
 ]
 
 /** The ways to authenticate, in the order in which pages ask for them. */
@@ -93,6 +95,11 @@ export const SIGN_IN_CHECKS = FEATURES.flatMap(({ checkSignIn }) => checkSignIn 
 /** Returns what says whether the application requires a second factor; null for nothing. */
 export function requirementOf (auth: Pick<AuthContext, 'parts'>): AuthContext['requiresFactor'] {
   return FEATURES.flatMap(({ requirement }) => requirement?.(auth) ?? [])[0] ?? null
+}
+
+/** Returns what says whether a user may act as another one; null for never. */
+export function actingRuleOf (auth: Pick<AuthContext, 'parts'>): AuthContext['mayAct'] {
+  return FEATURES.flatMap(({ actingRule }) => actingRule?.(auth) ?? [])[0] ?? null
 }
 
 /** Returns the features that the options ask for. */

@@ -42,6 +42,9 @@ export type {
 export type {
   Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
 } from './hooks.js'
+export type {
+  ImpersonateOptions, ImpersonationBarOptions, ImpersonationOptions, ImpersonationRequest
+} from './features/impersonation/options.js'
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './features/mail-links.js'
 export type { UserSession } from './features/sessions/list.js'
 export type { AnyReply, AnyRequest, Bivariant, Guard } from './core/guard.js'

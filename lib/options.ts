@@ -8,6 +8,7 @@ import { isPath, trustedUrl } from './core/redirects.js'
 import { isSecureOrLocal, isSecureUrl } from './core/fetching.js'
 import { CHANGE_PASSWORD, Site } from './core/site.js'
 import { LocalIdentityProvider } from './features/local/local-identity-provider.js'
+import { canRegister, hasPasswords } from './features/local/offers.js'
 import {
   type Check, type ChecksOf, anything, assertKnownOptions, callable, checkedMembers, hasMethods, listOf, matching,
   mustBe, optional
@@ -156,6 +157,10 @@ export function resolveOptions (
     throw new OptionsError('rateLimit must not be false with signInByMail of the LocalIdentityProvider, because the ' +
       'codes in mails could be guessed')
   }
+  if (given.passkeys === null && local?.registration?.passkey === true) {
+    throw new OptionsError('passkeys is required with registration.passkey of the LocalIdentityProvider: ' +
+      "new Passkeys({ name: 'Shop' }) of fastify-svc-auth/passkeys")
+  }
   const site = new Site(baseUrl, new Set(given.trustedOrigins))
   if (baseUrl === null && providers.length > 0) {
     throw baseUrlRequired('once a provider is registered, because providers redirect users back to it')
@@ -179,7 +184,7 @@ export function resolveOptions (
   })
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
-  const layout = given.pages?.look.of(site) ?? null
+  const layout = given.pages?.look.of(site, prefix) ?? null
   const parts = partsOf(given, {
     site,
     dataSecrets,
@@ -198,11 +203,10 @@ export function resolveOptions (
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
   const account = pages.accountPage ?? routePath(layout, 'pages/account')
-  const registers = local?.hasPasswords === true && local.registration !== null
   const sendsLinks = local?.mail != null && local.accountRoutes.forgotPassword
   return Object.freeze({
     accounts: new Accounts(store),
-    changePasswordPage: changePasswordPage ?? (isAtRoot(context) ? account : null),
+    changePasswordPage: changePasswordPage ?? (isAtRoot(context) && hasPasswords({ local }) ? account : null),
     dataSecrets,
     layout,
     linking,
@@ -219,7 +223,7 @@ export function resolveOptions (
       reauthenticate: pages.reauthenticatePage ?? routePath(layout, 'pages/confirm'),
       secondFactor: pages.secondFactorPage ?? secondFactor,
       step: pages.secondFactorPage ?? step,
-      register: pages.registerPage ?? routePath(registers ? layout : null, 'pages/register'),
+      register: pages.registerPage ?? routePath(canRegister({ local }) ? layout : null, 'pages/register'),
       forgotPassword: pages.forgotPasswordPage ?? routePath(sendsLinks ? layout : null, 'pages/forgot-password'),
       account
     }, providers.map(({ name }) => `${prefix}/${name}/`)),

@@ -9,7 +9,7 @@ import { Auth } from './features/app-auth/auth.js'
 import type { AuthEvents } from './audit.js'
 import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
-import { METHODS, SIGN_IN_CHECKS, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
+import { METHODS, SIGN_IN_CHECKS, actingRuleOf, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { isSecureOrLocal } from './core/fetching.js'
 import type { LocalIdentityProvider } from './features/local/local-identity-provider.js'
@@ -155,7 +155,10 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
   channel.setMaxListeners(0)
   const mailer = mailerOf(options, counter)
   const hasSteps = mailer !== null || Object.values(resolved.parts).some(part => part !== null)
-  const pageLayout = hasSteps ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site }) : layout
+  const { prefix } = resolved
+  const pageLayout = hasSteps
+    ? (await import('./core/pages/lead-to.js')).layoutOf({ layout, site, prefix })
+    : layout
   const context = {
     ...resolved,
     capabilities,
@@ -170,6 +173,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     methods: METHODS,
     signInChecks: SIGN_IN_CHECKS,
     requiresFactor: requirementOf(resolved),
+    mayAct: actingRuleOf(resolved),
     limits: setUpRateLimits(counter, rateLimit),
     mailer
   }

@@ -18,11 +18,12 @@ function isOfProject (code: string): boolean {
 
 /** What the code of the documentation takes as given. */
 const GIVEN = `
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import 'fastify-svc-auth'
 
 declare global {
   const app: FastifyInstance
+  const request: FastifyRequest
   const userId: string
   const clientId: string
   const clientSecret: string

@@ -124,7 +124,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, apiKeys, knownBrowsers },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation, knownBrowsers },
     changePasswordPage,
     layout,
     providers,
@@ -158,6 +158,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       passkeys: passkeys ?? nothing,
       oauthServer: oauthServer ?? nothing,
       apiKeys: apiKeys ?? nothing,
+      impersonation: impersonation ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       notices: { newBrowser: knownBrowsers !== null },
       changePasswordPage: changePasswordPage ?? nothing,
@@ -283,6 +284,7 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     pages: new Pages({ name: 'Shop' }),
     secondFactor: new SecondFactor({ issuer: 'Shop' }),
     trustedOrigins: ['https://app.test'],
+    impersonation: { allow: () => false },
     passkeys: new Passkeys({ name: 'Shop', relatedOrigins: ['https://app.test'] })
   })
   await app.ready()

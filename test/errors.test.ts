@@ -41,6 +41,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   not_found: 404,
   unknown_user: 404,
   invalid_claims: 400,
+  impersonating: 403,
   invalid_ttl: 400
 }
 

@@ -89,7 +89,7 @@ t.test('an instance of a class is not one of its subclasses, and nothing else is
 t.test('attack 168: a page that is broken answers its error, and does not lead to itself', async t => {
   const pages = new Pages({ name: 'Shop' })
   const of = pages.look.of.bind(pages.look)
-  pages.look.of = site => Object.assign(of(site), { send () { throw new Error('a broken page') } })
+  pages.look.of = (site, prefix) => Object.assign(of(site, prefix), { send () { throw new Error('a broken page') } })
   const app = await startApp(t, { session: { secret: SESSION_SECRET }, local: new LocalIdentityProvider({ secret: SECRET }), pages })
   for (const page of ['sign-in', 'register']) {
     const answer = await new Browser(app).get(`/auth/pages/${page}`, { accept: 'text/html' })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AuthorizationClaims } from '../claims.js'
 import {
-  type Credential, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
+  type Credential, type Factor, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
 } from './account.js'
 import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
 import { type NotedBrowser, type UserChange, type UserUpdate, userRules } from './changes.js'
@@ -12,7 +12,7 @@ import {
   type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
 } from './sign-in.js'
 import {
-  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
+  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule, withFactors
 } from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn,
@@ -84,12 +84,13 @@ export class Accounts {
    * Creates a user with a first link and, for a local account, a password.
    *
    * @param user with an id that no other user has
-   * @returns null, and nothing was written, when another user has this e-mail or this link
+   * @param factors which they have from the beginning, such as a passkey; default none
+   * @returns null, and nothing was written, when another user has this e-mail, link or factor
    * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
    *   local account without a password, or whose subject is not the e-mail
    */
-  async createUser (user: NewUser): Promise<User | null> {
-    const account = withSearchKeys(newAccount(user, Date.now()))
+  async createUser (user: NewUser, factors: readonly Factor[] = []): Promise<User | null> {
+    const account = withSearchKeys(withFactors(newAccount(user, Date.now()), factors))
     return await wrapStoreErrors(() => this.#store.insert(account)) ? userOf(account) : null
   }
 

@@ -111,10 +111,16 @@ export function withoutFactors (factors: readonly Factor[], isRemoved: (factor: 
   return left.some(({ kind }) => kind !== 'recovery') ? left : []
 }
 
-/** Refuses an account that has no row of a kind which its notes name: that is never "no factor". */
 function assertNoLostFactor ({ extras, factors }: Account): void {
-  const isLost = extras.factors?.some(kind => !factors.some(factor => factor.kind === kind)) === true
-  if (!isLost) return
+  assertNoneLost(extras, factors)
+}
+
+/**
+ * Refuses a list of factors without one of a kind that the user has: it is not complete, which is
+ * never "no factor".
+ */
+export function assertNoneLost ({ factors: kinds = [] }: Pick<User, 'factors'>, factors: readonly Factor[]): void {
+  if (kinds.every(kind => factors.some(factor => factor.kind === kind))) return
   throw new AuthError('unavailable', { cause: new Error('the table of factors lacks one that the user has') })
 }
 

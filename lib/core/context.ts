@@ -72,12 +72,17 @@ export interface AuthContext {
   readonly signInChecks: readonly SignInCheck[]
   /** Whether the application requires a second factor of a sign-in; null for never. */
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
+  /** Whether a user may act as another one; null for never. */
+  readonly mayAct: ActingRule | null
   /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
   readonly formPaths: Map<string, string>
 }
 
-/** What asks for accounts alone. */
-export type WithAccounts = Pick<AuthContext, 'accounts'>
+/** Whether the application lets a user see it as another one, now. */
+export type ActingRule = (actor: User, user: User) => Promise<boolean>
+
+/** What asks for users, and for the one whom a session shows. */
+export type WithAccounts = Pick<AuthContext, 'accounts' | 'mayAct'>
 
 /** A sign-in by a first factor, which the application's rule is asked about. */
 export interface FirstFactor {

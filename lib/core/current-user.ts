@@ -5,7 +5,10 @@ import { noteSubject } from '../audit.js'
 import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { endSession, updateRecord } from '../session/lifecycle.js'
-import { type Principal, ReadRecord, type SessionRecord, principalOf, recordIn } from '../session/record.js'
+import {
+  type Principal, ReadRecord, type SessionRecord, actingIn, hideUser, ownRecordIn, principalOf, recordIn
+} from '../session/record.js'
+import { actingStatus, stopActing } from './acting.js'
 import type { AuthContext, WithAccounts } from './context.js'
 import { namesOfMethods } from './methods.js'
 
@@ -25,14 +28,14 @@ export interface CurrentUser {
  * signed in, no longer exists, and when their sessions were ended
  */
 export async function current (auth: WithAccounts, request: FastifyRequest): Promise<CurrentUser> {
-  const record = recordIn(request.session)
+  const record = await isActingOver(auth, request) ? null : recordIn(request.session)
   const found = record === null ? null : await readUser(auth, record.principal)
   if (record === null || found === null || found.user.generation !== record.generation) {
     throw new AuthError('unauthenticated')
   }
   const { principal, ...user } = found
   noteSubject(request, principal.userId)
-  return { ...user, record: { ...record, principal } }
+  return { ...user, record: { ...record, principal: { ...record.principal, ...principal } } }
 }
 
 /**
@@ -57,12 +60,19 @@ export async function currentPrincipal (auth: WithAccounts, request: FastifyRequ
 
 /** Returns what a guard asks about the user of a session, as {@link currentPrincipal} does. */
 export async function currentStatus (auth: WithAccounts, request: FastifyRequest): Promise<AccountStatus | null> {
-  const record = recordIn(request.session)
-  if (record === null) return null
-  const status = ReadRecord.fresh(request.session).status ?? await auth.accounts.status(record.principal.userId)
-  if (status?.generation === record.generation) return status
+  const own = ownRecordIn(request.session)
+  if (own === null || (own.acting === undefined && recordIn(request.session) === null)) return null
+  const status = ReadRecord.fresh(request.session).status ?? await auth.accounts.status(own.principal.userId)
+  if (status?.generation === own.generation) {
+    return own.acting === undefined ? status : actingStatus(auth, request, own, own.acting)
+  }
   await endSession(request)
   return currentStatus(auth, request)
+}
+
+/** Whether a session had an impersonation, which is over with this call. */
+async function isActingOver (auth: WithAccounts, request: FastifyRequest): Promise<boolean> {
+  return actingIn(request.session) !== undefined && await currentStatus(auth, request) === null
 }
 
 /**
@@ -72,7 +82,8 @@ export async function currentStatus (auth: WithAccounts, request: FastifyRequest
 export async function currentRecord (auth: WithAccounts, request: FastifyRequest): Promise<SessionRecord> {
   const record = recordIn(request.session)
   const { status, presentClaims } = ReadRecord.fresh(request.session)
-  if (record === null || status === undefined || presentClaims === undefined) {
+  const isShown = record?.principal.impersonator !== undefined
+  if (record === null || isShown || status === undefined || presentClaims === undefined) {
     return (await current(auth, request)).record
   }
   const claims = status.generation === record.generation ? presentClaims() : null
@@ -86,20 +97,26 @@ export async function currentRecord (auth: WithAccounts, request: FastifyRequest
  */
 export async function refreshPrincipal (auth: WithAccounts, request: FastifyRequest): Promise<Principal | null> {
   for (;;) {
-    const record = recordIn(request.session)
+    const record = await isActingOver(auth, request) ? null : recordIn(request.session)
     if (record === null) return null
-    const found = await readUser(auth, record.principal)
+    const { impersonator, ...held } = record.principal
+    const found = await readUser(auth, held)
     const principal = found?.user.generation === record.generation ? found.principal : null
-    if (isDeepStrictEqual(principal, record.principal)) return principalOf(request)
+    if (isDeepStrictEqual(principal, held)) return principalOf(request)
     // Read once more when it is written: another request may have written what came later, which
     // this one would undo.
-    await (principal === null ? endSession(request) : updatePrincipal(request, principal))
+    if (principal !== null) await updatePrincipal(request, principal)
+    else if (impersonator === undefined) await endSession(request)
+    else {
+      await stopActing(request)
+      hideUser(request)
+    }
   }
 }
 
 /** Returns a user, with a principal that has the claims of now; null without its user or link. */
 export async function readUser (
-  auth: WithAccounts, { userId, provider }: Principal
+  auth: Pick<AuthContext, 'accounts'>, { userId, provider }: Principal
 ): Promise<Pick<CurrentUser, 'user' | 'links'> & { principal: Principal } | null> {
   const found = await readAccount(auth, userId)
   const link = found?.links.find(link => link.provider === provider)
@@ -107,7 +124,7 @@ export async function readUser (
   return { ...found, principal: { userId, provider, claims: mergeClaims(link.claims, found.user.claims) } }
 }
 
-async function readAccount ({ accounts }: WithAccounts, userId: string) {
+async function readAccount ({ accounts }: Pick<AuthContext, 'accounts'>, userId: string) {
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   return user && { user, links }
 }
@@ -122,6 +139,10 @@ export async function methodNamesOf (
 
 /** Replaces the principal in the session. The id and the other content of the session stay. */
 async function updatePrincipal (request: FastifyRequest, principal: Principal): Promise<void> {
-  const record = recordIn(request.session)
-  if (record !== null) await updateRecord(request, { ...record, principal })
+  const own = ownRecordIn(request.session)
+  if (own === null) return
+  const { acting } = own
+  await updateRecord(request, acting === undefined
+    ? { ...own, principal }
+    : { ...own, acting: { ...acting, user: principal } })
 }

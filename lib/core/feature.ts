@@ -27,6 +27,8 @@ export interface Feature {
   readonly checkSignIn?: SignInCheck
   /** Returns whether the application requires a second factor; null for never. */
   readonly requirement?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['requiresFactor']
+  /** Returns whether a user may act as another one; null for never. */
+  readonly actingRule?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['mayAct']
   /** Its members of `app.auth`, whose type it augments. */
   readonly api?: (auth: AuthContext, log: FastifyBaseLogger) => object
   /** Loads what its first request would wait for; called once the application is ready. */

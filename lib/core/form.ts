@@ -10,6 +10,7 @@ import {
   type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
   pathOf, recordFailure
 } from './act.js'
+import { WHILE_IMPERSONATING } from './acting.js'
 import type { LimitName, RateLimits } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
 import { FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect } from './schema.js'
@@ -54,6 +55,8 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
    * nothing of the act; default the user who is signed in, or nothing.
    */
   again?: (auth: AuthContext, submission: HashingSubmission<Values<Fields, Required>>) => Promise<FormAnswer>
+  /** Whether it serves impersonations: it changes no account, or is a sign-in, which ends them. */
+  whileImpersonating?: true
   /** Whether it needs `reply.elapsedTime`: Fastify measures it for this hook, or for a log. */
   needsElapsedTime?: boolean
 }
@@ -108,7 +111,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   { scope, auth, failurePages }: Mounting, route: FormRoute<Fields, Required>,
   run: Run<HashingSubmission<Values<Fields, Required>>>
 ): Promise<void> {
-  const { path, required, isSignInAttempt = false, needsElapsedTime = false, again } = route
+  const { path, required, isSignInAttempt = false, needsElapsedTime = false, again, whileImpersonating } = route
   // Loaded with the forms that have one: it is made of pages.
   const failOnPage = route.linkPage && (await import('./pages/link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
@@ -119,6 +122,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   auth.formPaths.set(path.slice(1), pathOf(auth, path.slice(1)))
   scope.post(path, {
     schema: schemaOf(route),
+    ...(whileImpersonating && { config: WHILE_IMPERSONATING }),
     async onRequest (request) { if (!await wasSentBefore(request)) await before(request) },
     ...(needsElapsedTime && { onResponse: async () => {} }),
     async errorHandler (error, request, reply) {

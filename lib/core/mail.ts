@@ -98,7 +98,7 @@ export type AccountNotice =
   'identity-linked' | 'identity-unlinked' |
   'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
   'too-many-codes' | 'passkey-cloned' | 'application-connected' | 'token-replayed' |
-  'key-created' | 'new-browser'
+  'key-created' | 'impersonated' | 'new-browser'
 
 /** What a mail without a link tells. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'

@@ -9,6 +9,7 @@ import { type Site, sentFields, shownTo } from './site.js'
 import { isWithoutSession } from '../session/cookies.js'
 import { principalOf } from '../session/record.js'
 import { answerFailure, failureBody } from './act.js'
+import { refuseUnserved } from './acting.js'
 import { undocumented } from './schema.js'
 
 /**
@@ -83,6 +84,7 @@ export function checkRequests (scope: FastifyInstance, site: Site): void {
     site.refuseCrossOrigin(request)
     // @fastify/session gives none to another spelling of the path of its cookie.
     if (request.session.sessionId === undefined) throw new AuthError('invalid_request')
+    refuseUnserved(request)
     warnOfPlainHttp(request)
   })
   // A request without a body has no fields, so that the schema names the missing ones.

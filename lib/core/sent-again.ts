@@ -9,7 +9,7 @@ import { currentPrincipal } from './current-user.js'
 import { AuthError, SENT_TWICE } from '../errors.js'
 import { type WaitingSession, renewSession, startPendingSession, takeEntry } from '../session/lifecycle.js'
 import { namedIdsIn, useSession } from '../session/cookies.js'
-import { principalOf, recordIn } from '../session/record.js'
+import { ownRecordIn, principalOf } from '../session/record.js'
 import { sentFields } from './site.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
@@ -113,7 +113,7 @@ async function endOf (request: FastifyRequest, first: Promise<unknown>): Promise
 
 /** @param isSecond whether the same request has just ended, in this process */
 async function attempt<Answer> (
-  auth: Pick<AuthContext, 'accounts' | 'records'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'records'>,
   request: FastifyRequest,
   act: RepeatableAct<Answer>,
   { before, id, isSecond = false }: { before: SentBefore | null, id: string | null, isSecond?: boolean }
@@ -190,7 +190,7 @@ async function repeat<Answer> (
 ): Promise<{ answer: Answer } | null> {
   noteRequest(request, { firstId, left: sent.left - 1, next: sent.next })
   await useSession(request, startedId, firstId)
-  const record = await currentPrincipal(auth, request) === null ? null : recordIn(request.session)
+  const record = await currentPrincipal(auth, request) === null ? null : ownRecordIn(request.session)
   // It may have ended; then another session that the browser names is the present one.
   if (request.session.sessionId !== startedId) return null
   if (record !== null) {

@@ -179,12 +179,17 @@ export function sqlSessions (
   database: SqlDatabase, { find, insert, end, entries, userId: ofUser }: SqlSessionsDialect
 ): SessionRows {
   const { sessions, oneTimeEntries } = database.tables
-  const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt } = sessions
+  const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt, shownUserId } = sessions
   const proofs = sql`${sessions.proofs}`.mapWith(sessions.proofs)
   const isOpen = and(isNull(endedAt), gt(expiresAt, given('now')))
   const listed = database.query(db => db.select({ idHash, proofs, userAgent, createdAt, seenAt, expiresAt })
     .from(sessions)
     .where(and(eq(userId, ofUser), eq(generation, given('generation')), isOpen))
+    .orderBy(desc(seenAt))
+    .limit(MAX_LISTED))
+  const showing = database.query(db => db.select({ idHash, userId, proofs, userAgent, createdAt, seenAt, expiresAt })
+    .from(sessions)
+    .where(and(eq(shownUserId, ofUser), isOpen))
     .orderBy(desc(seenAt))
     .limit(MAX_LISTED))
   const { hash, kind, owner, content, startedAt } = oneTimeEntries
@@ -209,7 +214,8 @@ export function sqlSessions (
       update: async (id, { user, ...change }) => database.execute(db => db.update(sessions)
         .set({ ...user, ...change })
         .where(and(eq(idHash, id), isNull(endedAt)))),
-      ofUser: async (userId, generation, now) => listed({ userId, generation, now })
+      ofUser: async (userId, generation, now) => listed({ userId, generation, now }),
+      showing: async (userId, now) => showing({ userId, now })
     },
     entries: {
       ...entries,
@@ -283,8 +289,9 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
   return { userId, provider, claims, generation, proofs, data, createdAt, seenAt, expiresAt, endedAt }
 }
 
-export function columnsOf ({ user, admits: _, ...session }: NewSession) {
-  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false }
+export function columnsOf ({ user, admits: _, onlyOpen: __, ...session }: NewSession) {
+  const shownUserId = user?.proofs.acting?.user.userId ?? null
+  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false, shownUserId }
 }
 
 /** Null for a row that was not found, or whose columns are null because it was joined. */

@@ -109,7 +109,8 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     insert: async (...given) => (await this.#database()).sessions.insert(...given),
     update: async (...given) => (await this.#database()).sessions.update(...given),
     end: async (...given) => (await this.#database()).sessions.end(...given),
-    ofUser: async (...given) => (await this.#database()).sessions.ofUser(...given)
+    ofUser: async (...given) => (await this.#database()).sessions.ofUser(...given),
+    showing: async (...given) => await (await this.#database()).sessions.showing?.(...given) ?? []
   }
 
   /** Keeps what may be used once, such as the sign-ins that were started at a provider. */

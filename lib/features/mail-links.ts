@@ -1,6 +1,7 @@
 import type { User } from '../accounts/account.js'
 import type { Accounts } from '../accounts/accounts.js'
 import { digestOf } from '../base/values.js'
+import { type AuthContext, needed } from '../core/context.js'
 import { AuthError } from '../errors.js'
 import { type StoreCapabilities, USED_REGISTRATION } from '../session/store.js'
 import type { LinkMailKind } from '../core/mail.js'
@@ -21,6 +22,37 @@ export async function findByMailbox (accounts: Accounts, email: string): Promise
 export async function leftUnverified (accounts: Accounts, before: User): Promise<MailboxOwner | null> {
   const user = before.emailVerified ? await accounts.findUser({ userId: before.userId }) : null
   return user !== null && hasMailbox(user) && !user.emailVerified ? user : null
+}
+
+/** What a link to register confirms. */
+export interface Registration {
+  /** Of the link: no user has it yet. */
+  readonly userId: string
+  /** In canonical form. */
+  readonly email: string
+}
+
+/** Verifies the token of a link to register, also of a used one. */
+export async function readRegistration (
+  { mailTokens }: Pick<AuthContext, 'mailTokens'>, token: string
+): Promise<Registration> {
+  const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
+  return { userId, email: String(to) }
+}
+
+/** Verifies the token of a link to register that was not used. */
+export async function openRegistration (
+  auth: Pick<AuthContext, 'mailTokens' | 'capabilities'>, token: string
+): Promise<Registration> {
+  const link = await readRegistration(auth, token)
+  await assertUnused(auth.capabilities, link)
+  return link
+}
+
+/** Refuses an address that an account has, which is told to the owner of its mailbox alone. */
+export async function assertFree (accounts: Accounts, email: string): Promise<void> {
+  const user = await accounts.findUser({ email })
+  if (user !== null) throw new AuthError(user.emailDisputed ? 'account_exists' : 'exists')
 }
 
 /** Refuses a used link to register: it makes no second account after the first one was deleted. */

@@ -3,6 +3,7 @@ import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { boolean, mustBe, optional, table } from '../option-checks.js'
+import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
@@ -30,6 +31,8 @@ export interface FeatureOptions {
   oauthServer?: OAuthServer | undefined
   /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
   apiKeys?: ApiKeys | undefined
+  /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
+  impersonation?: ImpersonationOptions | undefined
   /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
   notices?: NoticeOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
@@ -45,6 +48,7 @@ export const FEATURE_OPTIONS = {
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
+  impersonation: checkedImpersonation,
   notices: table({ newBrowser: optional(boolean, false) }),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
@@ -53,11 +57,12 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, notices }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
+    impersonation: Impersonation | null
     notices: Readonly<Record<keyof NoticeOptions, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
@@ -66,11 +71,12 @@ export function partsOf (
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
+    impersonation,
     knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null
   })
 }
 
 /** Returns the pages that parts have, where the application has none; those of later parts win. */
 export function pagesOf (parts: Readonly<Parts>): PagesOfPart['pages'] {
-  return Object.assign({}, ...Object.values(parts).map(part => part?.pages).reverse())
+  return Object.assign({}, ...Object.values(parts).map(part => Object(part).pages).reverse())
 }

@@ -1,4 +1,4 @@
-import type { AuthenticationMethod, Proof, ReplacedSession } from '../authentication.js'
+import type { AuthenticationMethod, Principal, Proof, ReplacedSession } from '../authentication.js'
 
 export type { AuthenticationMethod, Proof, ReplacedSession }
 
@@ -29,6 +29,24 @@ export interface SessionProofs {
   signOutHint?: string
   /** The request that has started the session: if its answer is lost, it is sent again. */
   sent?: SentRequest
+  /** The user as whom the user of the session sees the application. */
+  acting?: Acting
+}
+
+/** The part of an impersonation in the session of the user who has started it. */
+export interface Acting {
+  /** The user who is shown, with claims as of the start or the last refresh. */
+  user: Omit<Principal, 'impersonator'>
+  /** The generation of that user as of the start. */
+  generation: number
+  /** Why it was started. */
+  reason: string
+  /** When it was started, in milliseconds since the epoch, like all times here. */
+  startedAt: number
+  /** When it ends. */
+  until: number
+  /** When the application last allowed it. */
+  allowedAt: number
 }
 
 /** A request that has started a session, as that session knows it for a minute. */

@@ -67,9 +67,13 @@ export const sessions = sqliteTable('svc_auth_sessions', {
   expiresAt: integer('expires_at').notNull(),
   endedAt: integer('ended_at'),
   signedOut: integer('signed_out', { mode: 'boolean' }).notNull(),
-  replacedBy: text('replaced_by')
+  replacedBy: text('replaced_by'),
+  /** The user whom an impersonation shows. */
+  shownUserId: text('shown_user_id')
 }, table => [
-  index('svc_auth_sessions_user').on(table.userId)
+  index('svc_auth_sessions_user').on(table.userId),
+  // Few sessions have an impersonation.
+  index('svc_auth_sessions_shown').on(table.shownUserId).where(sql`shown_user_id is not null`)
 ])
 
 /** What may be used once, such as the sign-ins that were started at a provider. */

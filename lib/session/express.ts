@@ -7,7 +7,7 @@ import { AuthError } from '../errors.js'
 import { isOver, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
-  type SignedOut, preciseTime, principalIn
+  type SignedOut, ownRecordIn, preciseTime
 } from './record.js'
 import { ENDED_MS, type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from './store.js'
 
@@ -53,11 +53,14 @@ export class ExpressSessions implements SessionBackend {
     return withOwnLifetime(session)
   }
 
-  async create (id: string, session: Session, { replaced }: SessionReplacement = {}): Promise<boolean> {
+  async create (
+    id: string, session: Session, { replaced, onlyOpen = false }: SessionReplacement = {}
+  ): Promise<boolean> {
     this.entries.noteFirst(id, session)
     await this.#store.writeSession(id, session)
     if (replaced === undefined) return false
-    await this.end(replaced, { next: id, until: preciseTime() + SIGN_IN_MS })
+    const mark = { next: id, until: preciseTime() + SIGN_IN_MS }
+    await (onlyOpen ? this.#endOpen(replaced, mark) : this.end(replaced, mark))
     // Another sign-in may replace the session meanwhile, as when a form is sent twice; a sign-out
     // wins.
     if (await this.#has('signed-out', replaced)) throw new AuthError('invalid_state')
@@ -119,7 +122,7 @@ export class ExpressSessions implements SessionBackend {
       try {
         ({ next } = await this.#endMark(id))
         if (next !== undefined) {
-          signedOutId ??= principalIn(await this.#store.read(next))?.userId ?? null
+          signedOutId ??= ownRecordIn(await this.#store.read(next))?.principal.userId ?? null
           await this.end(next)
         }
         await this.end(id, next === undefined ? {} : { next })
@@ -142,6 +145,14 @@ export class ExpressSessions implements SessionBackend {
       return arrivedAt < overAt
     })
     return isBeside ? this.signOut({ id, userId: null }) : null
+  }
+
+  /** Ends a session that is open. Of two calls in different processes, both may succeed. */
+  async #endOpen (id: string, mark: EndMark): Promise<void> {
+    await ends.run(id, async () => {
+      if (await this.#has('ended', id)) throw new AuthError('invalid_state')
+      await this.end(id, mark)
+    })
   }
 
   /** The mark of an ended session; empty for a session that has not ended. */

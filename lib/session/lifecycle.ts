@@ -7,7 +7,7 @@ import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import {
-  type SessionRecord, type SessionReplacement, type SignedOut, preciseTime, principalOf, recordIn
+  type SessionRecord, type SessionReplacement, type SignedOut, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
@@ -25,17 +25,21 @@ const MAX_REPLACED = 8
  * Moves a session with a new record to a new id. The application's part of the session is kept, and
  * so is its end.
  *
- * @throws AuthError `invalid_state` when the user signed out meanwhile
+ * @param replacement `preserved`: the names of the application's members that it keeps, default
+ *   all; `onlyOpen`: whether the session must be open, default false
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, and with `onlyOpen` when
+ *   another request has replaced the session
  */
-export async function renewSession (request: FastifyRequest, record: NewRecord): Promise<void> {
+export async function renewSession (
+  request: FastifyRequest, record: NewRecord,
+  { preserved = membersIn(request.session), onlyOpen = false }: Pick<Replacement, 'preserved' | 'onlyOpen'> = {}
+): Promise<void> {
   const { session } = request
   const moves = record.until === undefined && sessionsOf(request).isRolling
-  await replaceSession(request, record, {
-    preserved: membersIn(session), cookieEnd: moves ? undefined : cookieEndOf(session)
-  })
+  await replaceSession(request, record, { preserved, onlyOpen, cookieEnd: moves ? undefined : cookieEndOf(session) })
 }
 
-interface Replacement extends Pick<SessionReplacement, 'admits'> {
+interface Replacement extends Pick<SessionReplacement, 'admits' | 'onlyOpen'> {
   /** The names of members of the present session that the new one gets. */
   preserved?: string[]
   /** The end of its cookie; undefined for the end of the options. */
@@ -56,7 +60,7 @@ interface Replacement extends Pick<SessionReplacement, 'admits'> {
 export async function replaceSession (
   request: FastifyRequest,
   record: NewRecord | null,
-  { preserved: kept = [], cookieEnd, admits = false, confirm }: Replacement
+  { preserved: kept = [], cookieEnd, admits = false, onlyOpen = false, confirm }: Replacement
 ): Promise<void> {
   const sessions = sessionsOf(request)
   const { session: before } = request
@@ -80,7 +84,7 @@ export async function replaceSession (
     const replaced = before.sessionId
     const isAdmitted = isReplaced
       ? await sessions.saveRecord(
-        request, written && { ...written, replacedSessions: replacedSessions(before) }, { replaced, admits }
+        request, written && { ...written, replacedSessions: replacedSessions(before) }, { replaced, admits, onlyOpen }
       )
       : await sessions.saveRecord(request, written, { admits })
     for (const { id } of others) await sessions.backend.end(id)
@@ -102,7 +106,7 @@ function withoutSent ({ sent: _, ...record }: NewRecord): NewRecord {
 
 function replacedSessions (before: FastifyRequest['session']): ReplacedSession[] {
   const now = Date.now()
-  const earlier = recordIn(before)?.replacedSessions ?? []
+  const earlier = ownRecordIn(before)?.replacedSessions ?? []
   const replaced = { digest: digestOf(before.sessionId), endedAt: now }
   return [replaced, ...earlier.filter(({ endedAt }) => endedAt > now - PENDING_MS)].slice(0, MAX_REPLACED)
 }
@@ -142,7 +146,7 @@ export async function signOutSession (
   if (session?.sessionId === undefined) return []
   const sessions = sessionsOf(request)
   const isStored = sessions.isStored(session)
-  const present = { id: session.sessionId, userId: principalOf(request)?.userId ?? null }
+  const present = { id: session.sessionId, userId: ownRecordIn(session)?.principal.userId ?? null }
   const cookieName = sessionCookieName(request)
   const flags = cookieFlags(session)
 
@@ -281,6 +285,7 @@ async function keepSession (request: FastifyRequest, entry: OneTimeEntry): Promi
   const expires = present?.cookie.expires
   if (expires == null || new Date(expires).getTime() > Date.now() + PENDING_MS) return
   await session.reload()
+  keepHidden(request, session)
   await request.session.save()
 }
 

@@ -4,7 +4,7 @@ import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt }
 import { digestOf, isUserId } from '../base/values.js'
 import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
-import type { SessionProofs } from '../schema/sessions.js'
+import type { Acting, SessionProofs } from '../schema/sessions.js'
 import { isOver } from './lifetime.js'
 import type { ListedSession, OneTimeEntries, SessionUser } from './store.js'
 
@@ -64,8 +64,42 @@ export function principalIn (session: Session | null | undefined): Principal | n
   return recordIn(session)?.principal ?? null
 }
 
-/** The plugin's part of a session; null when no user is signed in. */
+/**
+ * The plugin's part of a session for its present user; null when no user is signed in. In an
+ * impersonation it is about the user who is shown, and is never written into a session.
+ */
 export function recordIn (session: Session | null | undefined): SessionRecord | null {
+  const own = ownRecordIn(session)
+  if (own === null || userless.has(Object(session))) return null
+  return own.acting === undefined ? own : shownRecord(own, own.acting)
+}
+
+/** As whom the user of the session authenticated counts for the user who is shown, too. */
+function shownRecord ({ principal, at, methods }: SessionRecord, { user, generation, until }: Acting) {
+  const isOver = !(until > Date.now())
+  return isOver ? null : { principal: { ...user, impersonator: principal.userId }, generation, at, methods }
+}
+
+/** The sessions in which the rest of a request sees no user. */
+const userless = new WeakSet<object>()
+
+/** Shows no user to the rest of a request: it was sent for another one than the session has now. */
+export function hideUser ({ session }: FastifyRequest): void {
+  userless.add(session)
+}
+
+/** Keeps what {@link hideUser} did when a request has read its session again. */
+export function keepHidden (request: FastifyRequest, before: Session): void {
+  if (userless.has(before)) hideUser(request)
+}
+
+/** What a session has of an impersonation, also of one whose time is over. */
+export function actingIn (session: Session | null | undefined): Acting | undefined {
+  return ownRecordIn(session)?.acting
+}
+
+/** The plugin's part of a session as it is stored, about the user who has signed in to it. */
+export function ownRecordIn (session: Session | null | undefined): SessionRecord | null {
   // A destroyed session is null; outside the path of its cookie it is empty; a store may hold
   // anything.
   const record: unknown = session?.svcAuth
@@ -86,8 +120,9 @@ export function sessionBinding ({ session }: Pick<FastifyRequest, 'session'>): s
 function isRecord (value: unknown): value is SessionRecord {
   // Made of checked columns.
   if (value instanceof ReadRecord) return true
-  const { principal, generation, at, methods }: Partial<SessionRecord> = Object(value)
-  return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods)
+  const { principal, generation, at, methods, acting }: Partial<SessionRecord> = Object(value)
+  return isUserId(principal?.userId) && Number.isInteger(generation) && Number.isFinite(at) && Array.isArray(methods) &&
+    (acting === undefined || (isUserId(Object(acting).user?.userId) && Number.isInteger(acting.generation)))
 }
 
 export function authenticationOf (request: FastifyRequest): AuthenticationState | null {
@@ -158,6 +193,8 @@ export interface SessionReplacement {
   replaced?: string
   /** Whether the user is new: they are admitted with the session where one store keeps both. */
   admits?: boolean
+  /** Whether it is written only if that session is open: no other request has replaced it. */
+  onlyOpen?: boolean
 }
 
 export interface SessionToEnd {
@@ -196,8 +233,8 @@ export interface SessionBackend {
    * Writes a new session, and ends the one that it replaces.
    *
    * @returns whether the user was new and is admitted; never where users are kept elsewhere
-   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile; the caller
-   *   removes the new one
+   * @throws AuthError `invalid_state` when the user of that one signed out meanwhile, or it ended
+   *   with `onlyOpen`; the caller removes the new one
    */
   create (id: string, session: Session, replacement?: SessionReplacement): Promise<boolean>
 

@@ -3,7 +3,7 @@ import { AuthError } from '../errors.js'
 import { isWithoutSession, sessionCookieName } from './cookies.js'
 import { type CallbackStore, type Done, ExpressSessions, sessionsUnavailable } from './express.js'
 import { cookieEndOf, membersIn, noteIn, restoreLifetime } from './lifetime.js'
-import { type SessionBackend, type SessionRecord, type SessionReplacement, principalIn } from './record.js'
+import { type SessionBackend, type SessionRecord, type SessionReplacement, ownRecordIn } from './record.js'
 import { seenSessions } from './seen-sessions.js'
 
 /** What a request knows of a session in the store. */
@@ -82,11 +82,13 @@ export class RequestSessions implements CallbackStore {
    * @param record null for a new session without a user
    * @returns whether its user was new and is admitted
    * @throws AuthError `invalid_state` when the user of the session that it replaces signed out
-   *   meanwhile, `unavailable`
+   *   meanwhile, `unavailable`, `impersonating` for a record of a user who is only shown
    */
   async saveRecord (
     { session }: FastifyRequest, record: SessionRecord | null, replacement: SessionReplacement = {}
   ): Promise<boolean> {
+    // Else the impersonation would become a session of that user.
+    if (record?.principal.impersonator !== undefined) throw new AuthError('impersonating')
     if (record !== null) session.svcAuth = record
     const own = this.#own = { ...replacement, record, isAdmitted: false }
     try {
@@ -166,7 +168,7 @@ function isInStore (request: FastifyRequest): boolean {
   // Outside the path of its cookie a session is empty. An own signer may make the cookie anew each
   // time; then the user tells that the session is stored.
   return request.session?.sessionId !== undefined &&
-    (principalIn(request.session) !== null || sessionCookieName(request) !== undefined)
+    (ownRecordIn(request.session) !== null || sessionCookieName(request) !== undefined)
 }
 
 /** Whether a request has asked for its session store, or has a session in it. */

@@ -8,7 +8,7 @@ import {
 import { BROWSER_SESSION_MS, type CookieOptions, membersIn, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, ReadRecord, type SavedPart, type SessionBackend, type SessionRecord,
-  type SessionReplacement, type SessionToEnd, type SignedOut, recordIn
+  type SessionReplacement, type SessionToEnd, type SignedOut, ownRecordIn
 } from './record.js'
 
 /** `seenAt` and a sliding end may be off by this part of the lifetime. */
@@ -43,10 +43,12 @@ export class RowSessions implements SessionBackend {
     return sessionOf(found, now, this.#cookie)
   }
 
-  async create (id: string, session: Session, { replaced, admits = false }: SessionReplacement = {}): Promise<boolean> {
+  async create (
+    id: string, session: Session, { replaced, admits = false, onlyOpen = false }: SessionReplacement = {}
+  ): Promise<boolean> {
     if (isPendingOnly(session) && replaced === undefined) return false
     const now = Date.now()
-    const record = recordIn(session)
+    const record = ownRecordIn(session)
     const written = await this.#rows.insert({
       idHash: digestOf(id),
       user: record && userOf(record),
@@ -54,7 +56,8 @@ export class RowSessions implements SessionBackend {
       userAgent: this.#userAgent,
       createdAt: now,
       expiresAt: endOf(session, now),
-      admits
+      admits,
+      onlyOpen
     }, replaced === undefined ? null : digestOf(replaced))
     if (written === false) throw new AuthError('invalid_state')
     return written === 'admitted'

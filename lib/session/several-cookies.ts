@@ -3,7 +3,7 @@ import { OptionsError } from '../errors.js'
 import type { EntryKey } from './store.js'
 import { cookiesNamed, isWithoutSession, unsigned, warnOfSeveral } from './cookies.js'
 import type { CookieOptions } from './lifetime.js'
-import { type SessionToEnd, principalIn, principalOf } from './record.js'
+import { type SessionToEnd, ownRecordIn, principalOf } from './record.js'
 import { type OwnStore, sessionsOf } from './request-sessions.js'
 import type { OwnSession } from './session-options.js'
 
@@ -57,7 +57,7 @@ export function chooseCookie (
           request.server.decryptSession(signed, request, error => { error ? reject(error) : resolve() })
         })
       }
-      return session === null ? [] : [{ id, userId: principalIn(session)?.userId ?? null, cookie, use }]
+      return session === null ? [] : [{ id, userId: ownRecordIn(session)?.principal.userId ?? null, cookie, use }]
     }))
     const open = found.flat()
     request.cookies[name] = (open.find(({ userId }) => userId !== null) ?? open[0] ?? first).cookie

@@ -66,3 +66,13 @@ export interface SqlDatabase {
   /** Is told, for the log, why rows that are over were not removed. */
   readonly notSwept: ((error: unknown) => void) | undefined
 }
+
+/** Makes the statements of a feature once for each database that its tables are in. */
+export function onceForEach<T> (make: (database: SqlDatabase) => T): (database: object) => T {
+  const made = new WeakMap<object, T>()
+  return database => {
+    const known = made.get(database) ?? make(database as SqlDatabase)
+    made.set(database, known)
+    return known
+  }
+}

@@ -72,7 +72,7 @@ export interface Revocations {
   follow (listener: RevocationListener): Promise<void>
 }
 
-export type { EntryContent } from '../schema/sessions.js'
+export type { Acting, EntryContent } from '../schema/sessions.js'
 
 /** What may be used once: a sign-in that was started at a provider, a second step, a challenge. */
 export interface OneTimeEntry {
@@ -185,10 +185,12 @@ export interface NewSession {
   expiresAt: number
   /** Whether a new user is admitted in the same step: see `Accounts.admitUser`. */
   admits?: boolean
+  /** Whether the session that it replaces must be open: of several at once, one is written. */
+  onlyOpen?: boolean
 }
 
 /** A session that was found. */
-export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent' | 'admits'> {
+export interface FoundSession extends Omit<NewSession, 'idHash' | 'userAgent' | 'admits' | 'onlyOpen'> {
   /** The last request, to a tenth of the lifetime. */
   seenAt: number
   /** What a guard asks about the user, where it was read with the session. */
@@ -224,9 +226,16 @@ export interface EndedSession {
 }
 
 /** A session in the list of a user's sessions. */
-export interface ListedSession extends Omit<NewSession, 'user' | 'data' | 'admits'>, Pick<FoundSession, 'seenAt'> {
+export interface ListedSession
+  extends Omit<NewSession, 'user' | 'data' | 'admits' | 'onlyOpen'>, Pick<FoundSession, 'seenAt'> {
   /** How and when the user authenticated. */
   proofs: SessionProofs
+}
+
+/** A session in which an impersonation shows another user. */
+export interface ShowingSession extends ListedSession {
+  /** The user who has started it, whose session it is. */
+  userId: string | null
 }
 
 /**
@@ -248,12 +257,14 @@ export interface StoredSessions {
   /**
    * Writes a session, and in the same step ends the one that it replaces, also when that one was
    * never written: a visitor's session is known by the entries that it owns. A session that was
-   * replaced already is replaced again. An anonymous session with this id gets the data. A session
-   * that ends no written one and admits no user may be lost when the machine crashes.
+   * replaced already is replaced again, unless `onlyOpen` says otherwise. An anonymous session with
+   * this id gets the data. A session that ends no written one and admits no user may be lost when
+   * the machine crashes.
    *
    * @param replaced the hash of the id of that session; null for none
-   * @returns false when that session was signed out; then nothing was written. `admitted` when the
-   *   user was new and is admitted; a store that admits no users returns true.
+   * @returns false when that session was signed out, or had ended with `onlyOpen`; then nothing was
+   *   written. `admitted` when the user was new and is admitted; a store that admits no users
+   *   returns true.
    */
   insert (session: NewSession, replaced: string | null): Promise<boolean | 'admitted'>
 
@@ -272,6 +283,13 @@ export interface StoredSessions {
 
   /** Returns at most 100 open sessions of a user with a generation, the last used ones first. */
   ofUser (userId: string, generation: number, now: number): Promise<ListedSession[]>
+
+  /**
+   * Returns at most 100 open sessions in which an impersonation shows a user, whose id is
+   * `proofs.acting.user.userId` as of the insertion, the last used ones first. Without it lists
+   * have none of them.
+   */
+  showing? (userId: string, now: number): Promise<ShowingSession[]>
 }
 
 /** The longest time that a request may run on after its session has ended. */

@@ -2,7 +2,7 @@
 import type { Browser, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions } from '../../lib/index.js'
-import { en } from '../../lib/pages.js'
+import { type Texts, de, en, es, fr } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
@@ -141,6 +141,98 @@ t.test('a user adds a passkey, and signs in without typing anything', async t =>
   await page.waitForURL(`${server.url}/auth/pages/account`)
   t.equal(await titleOf(page), en.account.title)
   t.strictSame(visitor.complaints, [], 'no violation of a policy')
+})
+
+/** An application of passkeys and mails, without passwords. */
+async function startWithoutPasswords (t: Test): Promise<Shop> {
+  return startShop(t, {
+    session: REMEMBERED,
+    dataSecret: DATA_SECRET,
+    passkeys: new Passkeys({ name: 'Shop' }),
+    rateLimit: {},
+    local: { registration: { passkey: true, roles: ['member'] }, password: false, signInByMail: true, mails: { limits: false } }
+  })
+}
+
+/** Asks for the link to register, on the page for that. */
+async function askForLink (page: Page, { url, mails }: Shop, texts: Texts): Promise<string> {
+  await page.goto(`${url}/auth/pages/sign-in?next=/auth/pages/account`)
+  await page.getByRole('link', { name: texts.signIn.register }).click()
+  await send(page, texts.forgotPassword.submit, { email: ADA.email })
+  await page.waitForURL(/link-sent/)
+  return (await mails.next('register')).url
+}
+
+for (const texts of [en, de, es, fr]) {
+  t.test(`a user registers with a passkey alone, and signs in by it (${texts.language})`, async t => {
+    const server = await startWithoutPasswords(t)
+    const visitor = await Visitor.with(chromium, t, { language: texts.language })
+    const page = await visitor.open(server.url)
+    const devices = await Devices.of(page)
+    const phone = await devices.add()
+
+    await page.goto(await askForLink(page, server, texts))
+    t.strictSame(await barriersOn(page), [])
+    await page.setViewportSize({ width: 320, height: 640 })
+    t.equal(await page.evaluate('document.documentElement.scrollWidth'), 320, 'nothing is wider than the page')
+    await page.getByLabel(texts.common.optionalName).fill('Ada')
+    await page.getByLabel(texts.common.role).selectOption('member')
+    await page.getByLabel(texts.common.remember).check()
+    await devices.recognize(phone, false)
+    await page.getByRole('button', { name: texts.register.passkey }).click()
+    await page.getByText(texts.factors.passkeyFailed).waitFor()
+    await devices.recognize(phone, true)
+    await page.getByRole('button', { name: texts.register.passkey }).click()
+    await page.waitForURL(`${server.url}/auth/pages/account`)
+
+    t.strictSame(await devices.names(phone), [ADA.email])
+    const user = await server.app.auth.findUser({ email: ADA.email })
+    t.match(user, { name: 'Ada', emailVerified: true, claims: { role: 'member' } })
+    t.ok((await visitor.cookies()).some(({ name, expires }) => name === 'svc_session' && expires > Date.now() / 1000 + 20 * 86_400))
+    t.notMatch(await page.locator('main').innerText(), new RegExp(texts.common.password, 'i'))
+    t.strictSame(await barriersOn(page), [])
+    await devices.touch(phone, false)
+    await send(page, texts.common.signOut)
+    await page.waitForURL(/\/auth\/pages\/sign-in/)
+    await page.goto(server.url)
+    await devices.touch(phone, true)
+    await page.goto(`${server.url}/auth/pages/sign-in?next=/auth/pages/account`)
+    await page.waitForURL(`${server.url}/auth/pages/account`)
+    t.strictSame(visitor.complaints, [], 'no violation of a policy')
+  })
+}
+
+t.test('without scripts, the page of the link says what needs one, and a mail registers', async t => {
+  const server = await startWithoutPasswords(t)
+  const visitor = await Visitor.with(chromium, t, { scripts: false })
+  const page = await visitor.open(server.url)
+  await page.goto(await askForLink(page, server, en))
+  t.equal(await page.getByRole('button', { name: en.register.passkey }).count(), 0)
+  t.match(await page.locator('main').innerText(), factors.noScript)
+
+  await page.getByRole('button', { name: en.mail.ask }).click()
+  await page.getByLabel(factors.mailCode).fill(String((await server.mails.next('sign-in')).code))
+  await page.getByRole('button', { name: en.confirm.submit }).click()
+  await page.waitForURL(`${server.url}/auth/pages/account`)
+  t.match(await server.app.auth.findUser({ email: ADA.email }), { emailVerified: true })
+})
+
+t.test('where passwords are offered too, the name is sent with the passkey', async t => {
+  const server = await startShop(t, {
+    dataSecret: DATA_SECRET,
+    passkeys: new Passkeys({ name: 'Shop' }),
+    local: { registration: { passkey: true, roles: ['member'] } }
+  })
+  const visitor = await Visitor.with(chromium, t)
+  const page = await visitor.open(server.url)
+  await (await Devices.of(page)).add()
+  await page.goto(await askForLink(page, server, en))
+  t.strictSame(await barriersOn(page), [])
+  await page.getByLabel(en.common.optionalName).fill('Ada')
+  await page.getByLabel(en.common.role).selectOption('member')
+  await page.getByRole('button', { name: en.register.passkey }).click()
+  await page.waitForURL(`${server.url}/auth/pages/account`)
+  t.match(await server.app.auth.findUser({ email: ADA.email }), { name: 'Ada', claims: { role: 'member' } })
 })
 
 t.test('the button signs in where the browser offers nothing by itself; the user is remembered', async t => {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import root from 'tap'
 
-const PATIENCE_MS = 30_000
+export const PATIENCE_MS = 30_000
 
 /** What a user does in a window, in any browser. What a page does not have is waited for: it may be that of the next page. */
 export abstract class Tab {

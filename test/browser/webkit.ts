@@ -1,6 +1,6 @@
 import { freePort } from '../helpers/loopback.js'
 import { startProxy } from './proxy.js'
-import { Tab, inTime, startProgram } from './tab.js'
+import { PATIENCE_MS, Tab, inTime, startProgram } from './tab.js'
 
 export const WEBKIT = { driver: '/usr/bin/WebKitWebDriver', screen: '/usr/bin/Xvfb', browsers: '/usr/lib/*/webkit*gtk-*/MiniBrowser' }
 
@@ -20,7 +20,8 @@ export async function openWebKit (binary: string, scripts: boolean): Promise<Tab
   const proxy = `--proxy=http://${await startProxy()}`
   const args = ['--automation', `--enable-javascript=${scripts}`, proxy, '--ignore-host=localhost', '--ignore-host=127.0.0.1']
   const { sessionId } = await send<{ sessionId: string }>('POST', '/session', {
-    capabilities: { alwaysMatch: { acceptInsecureCerts: true, 'webkitgtk:browserOptions': { binary, args } } }
+    // A click on what opens an app waits for a page that never comes; a tab waits for what it needs itself.
+    capabilities: { alwaysMatch: { acceptInsecureCerts: true, pageLoadStrategy: 'none', 'webkitgtk:browserOptions': { binary, args } } }
   })
   return new WebKitTab(async (method, path, body) => send(method, `/session/${sessionId}${path}`, body))
 }
@@ -29,7 +30,8 @@ async function start (): Promise<Send> {
   const screen = await startProgram(WEBKIT.screen, ['-displayfd', '1', '-nolisten', 'tcp']).says(/^(\d+)\n/m)
   const port = await freePort()
   const send: Send = async (method, path, body) => {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...body && { body: JSON.stringify(body) } })
+    const signal = AbortSignal.timeout(PATIENCE_MS)
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, signal, ...body && { body: JSON.stringify(body) } })
     const { value } = JSON.parse(await response.text())
     if (!response.ok) throw new Error(`${method} ${path}: ${value.error} ${value.message}`)
     return value

@@ -49,6 +49,12 @@ t.test('an operator does to a user all that there is to do, and gets back what i
   t.match(await run('reset-factors'), { userId })
   t.match(await run('link', EMAIL, TO), { url: /reset-password\?token=/, expiresIn: 1800 })
   t.match(await run('export'), { email: EMAIL, hasPassword: false, factors: [], sessions: [] })
+  const { id } = await run('api-key create', EMAIL, { name: 'Laptop', scope: ['notes:read'], 'key-prefix': 'shop' })
+  for (const name of ['show', 'export']) {
+    const { keys: [key] } = await run(name)
+    t.match(key, { id, name: 'Laptop', scopes: ['notes:read'], userId, owner: null, lastUsedAt: null, expiresAt: null })
+    t.strictSame(Object.keys(key).length, 8, 'neither its hash nor its secret')
+  }
   await t.rejects(run('delete'), { name: 'OptionsError', message: /^delete needs --yes/ })
   t.strictSame(await run('delete', EMAIL, { yes: true }), { userId })
   await t.rejects(run('show'), { code: 'unknown_user', message: `No user has the e-mail or the id ${EMAIL}.` })

@@ -133,7 +133,7 @@ t.test('a challenge names all scopes of the resource, for clients that ask once 
   const app = await startServer(t)
   const { headers } = await app.inject({ method: 'POST', url: '/mcp' })
 
-  t.equal(headers['www-authenticate'], 'Bearer error="invalid_token", scope="notes:read notes:write", ' +
+  t.equal(headers['www-authenticate'], 'Bearer scope="notes:read notes:write", ' +
     `resource_metadata="${ISSUER}/.well-known/oauth-protected-resource/mcp"`)
 })
 

@@ -50,7 +50,12 @@ const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?:
   [{ registration: { verify: 'first', roles: ['member'] } }],
   [{ registration: false, signInByMail: true, mails: { limits: false } }, { rateLimit: {} }],
   [{ password: false, signInByMail: true, mails: { limits: false } }, { passkeys, rateLimit: {} }],
-  [{}, { secondFactor, oauthServer, apiKeys }],
+  [
+    { password: false, registration: { passkey: true }, signInByMail: true, mails: { limits: false } },
+    { passkeys, secondFactor, rateLimit: {} }
+  ],
+  [{ registration: { passkey: true, roles: ['member'] } }, { passkeys }],
+  [{}, { secondFactor, oauthServer, apiKeys, impersonation: { allow: () => true } }],
   [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
 ]
 

@@ -3,16 +3,24 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import Fastify from 'fastify'
 import type { Test } from 'tap'
+import { ApiKeys } from '../../lib/api-keys.js'
+import type { CreatedKey, KeyToCreate } from '../../lib/features/api-keys/made-keys.js'
 import authPlugin, { SqlAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET } from '../helpers/app.js'
 import { addResource, serverOptions } from '../helpers/oauth-app.js'
 
+/** The API keys of the application, which its users make too. */
+export const apiKeys = new ApiKeys({ prefix: 'shop', scopes: { 'notes:read': 'Read your notes' }, selfService: true })
+
 // As a program: an authorization server on the database of its first argument. It ends when it is let go.
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const app = Fastify()
-  const options = serverOptions({ device: { clients: ['assistant'] } }, { store: new SqlAuthStore(process.argv[2]), rateLimit: false })
+  const options = serverOptions({ device: { clients: ['assistant'] } }, { store: new SqlAuthStore(process.argv[2]), rateLimit: false, apiKeys })
   await app.register(authPlugin, { session: { secret: SESSION_SECRET }, ...options })
   addResource(app)
+  app.get('/notes', { preHandler: app.auth.requireCaller({ by: ['key'] }) }, async request => app.auth.caller(request).id)
+  app.post<{ Body: KeyToCreate }>('/keys', async ({ body }) => app.auth.createKey(body, { actor: 'test' }))
+  app.delete<{ Params: { id: string } }>('/keys/:id', async ({ params }) => app.auth.endKey(params.id, { actor: 'test' }))
   process.once('disconnect', () => app.close())
   process.send?.(await app.listen({ host: '127.0.0.1', port: 0 }))
 }
@@ -50,6 +58,33 @@ export class ServerProcess {
   /** The status with which the resource answers a token. */
   async ask (token: string): Promise<number> {
     return (await fetch(`${this.#origin}/mcp`, { method: 'POST', headers: { authorization: `Bearer ${token}` } })).status
+  }
+
+  /** The status with which a route answers an API key; null where no answer came. */
+  async use (key: string): Promise<number | null> {
+    return (await this.#send('GET', '/notes', { headers: { authorization: `Bearer ${key}` } }))?.status ?? null
+  }
+
+  /** Makes a key of an owner; the status where it was refused, null where no answer came. */
+  async makeKey (owner: string): Promise<CreatedKey | number | null> {
+    const body = JSON.stringify({ owner, name: 'Key', scopes: ['notes:read'] })
+    const answer = await this.#send('POST', '/keys', { body, headers: { 'content-type': 'application/json' } })
+    return answer?.status === 200 ? answer.body as CreatedKey : answer?.status ?? null
+  }
+
+  /** Ends a key; whether the answer came. */
+  async endKey (id: string): Promise<boolean> {
+    return (await this.#send('DELETE', `/keys/${id}`))?.status === 200
+  }
+
+  async #send (method: string, path: string, how: RequestInit = {}): Promise<{ status: number, body: unknown } | null> {
+    try {
+      const response = await fetch(this.#origin + path, { method, ...how })
+      const text = await response.text()
+      return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+    } catch {
+      return null
+    }
   }
 
   async kill (): Promise<void> {

@@ -338,7 +338,9 @@ t.test('attack 50: what has not the shape of a token is refused', async t => {
     `Bearer ${token}, Bearer ${token}`, `Basic YTpi, Bearer ${token}`
   ]) {
     const response = await app.inject({ url: '/api', headers: { authorization } })
-    t.match([response.statusCode, response.headers['www-authenticate']], [401, 'Bearer error="invalid_token"'], authorization.slice(0, 30))
+    // Under another scheme there is no token, and no error to name.
+    const challenge = /^bearer\b/i.test(authorization) ? 'Bearer error="invalid_token"' : 'Bearer'
+    t.strictSame([response.statusCode, response.headers['www-authenticate']], [401, challenge], authorization.slice(0, 30))
   }
 })
 

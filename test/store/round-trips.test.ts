@@ -38,6 +38,7 @@ const ASKS: Record<string, readonly string[]> = {
     'the session', 'that it was seen', 'attempts and the credential', 'the new session'
   ],
   'by a guard': ['the session and its user'],
+  'by a guard in an impersonation': ['the session and its user', 'the status of the user who is shown'],
   'by a front end that reads the session': ['the session and its user'],
   'by the issue of a token': ['the session, its user and the claims'],
   'by a page that writes into the session': ['the session', 'the data'],
@@ -219,7 +220,17 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
 
 /** What users of an application do; each call resolves when the user was admitted. */
 async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
-  const app = await startApp(t, { baseUrl: 'http://localhost:3000', providers: [new OwnProvider('dev')], local: localProvider(), store }, {}, app => {
+  const app = await startApp(t, {
+    baseUrl: 'http://localhost:3000',
+    providers: [new OwnProvider('dev')],
+    local: localProvider(),
+    store,
+    impersonation: { allow: ({ user }) => user.email === BOB.email }
+  }, {}, app => {
+    app.post<{ Body: { email: string } }>('/support', async request => {
+      const user = await app.auth.findUser({ email: request.body.email })
+      return app.auth.impersonate(request, String(user?.userId), { reason: 'a ticket' })
+    })
     app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')
     app.post('/visits', async ({ session }) => Object.assign(session, { visit: randomUUID() }).visit)
   })
@@ -229,8 +240,9 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
   }
   letIn(await browser.post('/auth/local/register', ADA))
   letIn(await signInAt(new Browser(app), 'dev', BOB))
-  const signedIn = [new Browser(app), new Browser(app), new Browser(app)]
-  for (const browser of signedIn) letIn(await browser.post('/auth/local/login', ADA))
+  const [support, ...signedIn] = [new Browser(app), new Browser(app), new Browser(app), new Browser(app)] as const
+  for (const browser of [support, ...signedIn]) letIn(await browser.post('/auth/local/login', ADA))
+  letIn(await support.post('/support', { email: BOB.email }))
   return {
     'by the start of a sign-in at a provider': async () => { letIn(await new Browser(app).get('/auth/dev/login')) },
     'by a sign-in at a provider': async () => { letIn(await signInAt(new Browser(app), 'dev', BOB)) },
@@ -243,6 +255,7 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
     'by a sign-in with a password': async () => { letIn(await new Browser(app).post('/auth/local/login', ADA)) },
     'by a sign-in with a password in the session of a user': async () => { letIn(await browser.post('/auth/local/login', ADA)) },
     'by a guard': async () => { letIn(await browser.get('/guarded')) },
+    'by a guard in an impersonation': async () => { letIn(await support.get('/guarded')) },
     'by a front end that reads the session': async () => { letIn(await browser.get('/auth/session')) },
     'by the issue of a token': async () => { letIn(await browser.post('/auth/local/token')) },
     'by a page that writes into the session': async () => { letIn(await browser.post('/visits')) },

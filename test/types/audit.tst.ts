@@ -4,7 +4,7 @@ import { describe, expect, test } from 'tstyche'
 import type { AuditOrigin } from '../../lib/audit.js'
 import type { AuthenticationMethod } from '../../lib/authentication.js'
 
-interface Origin { actor?: string, requestId?: string, ip?: string, userAgent?: string }
+interface Origin { actor?: string, impersonating?: string, requestId?: string, ip?: string, userAgent?: string }
 
 /** The members of an event, whatever types they come from. */
 type Members<Event> = { [Name in keyof Event]: Event[Name] }
@@ -18,7 +18,7 @@ describe('the payload of an audit event', () => {
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
       'secret-unreadable' | 'sign-in-link' |
       'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed' |
-      'key-created' | 'key-ended'
+      'key-created' | 'key-ended' | 'impersonation' | 'impersonation-end'
     >()
   })
 
@@ -35,6 +35,7 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['recovery-code']>>().type.toBe<Members<{ userId: string, left: number } & Origin>>()
     expect<Members<AuditEvents['too-many-codes']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['passkey-cloned']>>().type.toBe<Members<{ userId: string } & Origin>>()
+    expect<Members<AuditEvents['impersonation']>>().type.toBe<Members<{ userId: string, reason: string, until: Date } & Origin>>()
     expect<Members<AuditEvents['secret-unreadable']>>().type.toBe<Members<{ userId: string } & Origin>>()
     expect<Members<AuditEvents['failure']>>().type.toBe<Members<{ provider: string, code: string, route: string, userId?: string } & Origin>>()
     expect<Members<AuditEvents['link']>>().type.toBe<Members<{ userId: string, provider: string, by: 'email' | 'request' } & Origin>>()

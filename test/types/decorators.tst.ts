@@ -57,7 +57,7 @@ describe('a request', () => {
     expect(request.principal).type.not.toBeAssignableFrom<undefined>()
     expect(() => request.principal.userId).type.toRaiseError('possibly \'null\'')
     expect(() => { request.principal = null }).type.toRaiseError('read-only')
-    expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims }>()
+    expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims, impersonator?: string }>()
   })
 
   test('has how and when the user authenticated, or null, for reading', () => {
@@ -147,8 +147,22 @@ describe('app.auth', () => {
     expect(auth.endSession).type.not.toBeCallableWith('id')
     expect<UserSession['methods'][number]>().type.toBe<{ method: AuthenticationMethod, at: Date }>()
     expect<Omit<UserSession, 'methods'>>().type.toBe<{
-      id: string, current: boolean, createdAt: Date, lastSeenAt: Date, userAgent: string | null
+      id: string,
+      current: boolean,
+      createdAt: Date,
+      lastSeenAt: Date,
+      userAgent: string | null,
+      impersonating: string | null,
+      impersonator: string | null
     }>()
+  })
+
+  test('shows the application as a user, and ends it', () => {
+    expect(auth.impersonate).type.toBeCallableWith(request, 'id', { reason: 'a ticket', minutes: 10 })
+    expect(auth.impersonate).type.not.toBeCallableWith(request, 'id', {})
+    expect(auth.impersonate(request, 'id', { reason: 'a ticket' })).type.toBe<Promise<Principal>>()
+    expect(auth.stopImpersonating(request)).type.toBe<Promise<Principal | null>>()
+    expect(auth.impersonationBar(request, { next: '/' })).type.toBe<Promise<string>>()
   })
 
   test('lists and resets the second factors of a user', () => {

@@ -62,7 +62,7 @@ describe('what a guard is made for', () => {
   })
 
   test('requireRecent takes a number of seconds, and whether a second factor is needed', () => {
-    expect<RecentProof>().type.toBe<{ within: number, secondFactor?: boolean }>()
+    expect<RecentProof>().type.toBe<{ within: number, secondFactor?: boolean, impersonated?: boolean }>()
     expect(auth.requireRecent({ within: 600 })).type.toBe<Guard>()
     expect(auth.requireRecent).type.toBeCallableWith({ within: 600, secondFactor: true })
     expect(auth.requireRecent).type.not.toBeCallableWith({ secondFactor: true })

@@ -84,12 +84,17 @@ describe('LocalIdentityProvider', () => {
 
   test('has a registration that is on, limited or off', () => {
     expect<LocalIdentityProviderOptions['registration']>().type.toBe<boolean | RegistrationPolicy | undefined>()
-    expect<RegistrationPolicy>().type.toBe<
-      { roles?: readonly string[] | undefined, emailVerified?: boolean | undefined, verify?: 'later' | 'required' | 'first' | undefined }
-    >()
+    expect<RegistrationPolicy>().type.toBe<{
+      roles?: readonly string[] | undefined
+      emailVerified?: boolean | undefined
+      verify?: 'later' | 'required' | 'first' | undefined
+      passkey?: boolean | undefined
+    }>()
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: true })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { verify: 'required' }, sendMail: async () => {} })
     expect(LocalIdentityProvider).type.toBeConstructableWith({ mails: { limits: false }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.toBeConstructableWith({ registration: { passkey: true }, sendMail: async () => {} })
+    expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { passkey: 'only' } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { verify: true } })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: 'open' })
     expect(LocalIdentityProvider).type.not.toBeConstructableWith({ registration: { roles: 'member' } })
@@ -114,7 +119,7 @@ describe('LocalIdentityProvider', () => {
     expect(local.issuer).type.toBe<string>()
     expect(local.ttl).type.toBe<number>()
     expect(local.registration).type.toBe<{
-      roles: readonly string[], emailVerified: boolean, verify: 'later' | 'required' | 'first'
+      roles: readonly string[], emailVerified: boolean, passkey: boolean, verify: 'later' | 'required' | 'first'
     } | null>()
     expect(local.toJSON()).type.toBe<{ issuer: string, ttl: number }>()
     expect(local).type.not.toHaveProperty('secret')

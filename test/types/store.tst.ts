@@ -41,7 +41,7 @@ test('accounts are those of any store', () => {
   expect(Accounts).type.toBeConstructableWith(new SqlAuthStore())
   expect(Accounts).type.not.toBeConstructableWith()
   expect<Accounts>().type.not.toBeAssignableTo<AuthStore>()
-  expect<Accounts['createUser']>().type.toBe<(user: NewUser) => Promise<User | null>>()
+  expect<Accounts['createUser']>().type.toBe<(user: NewUser, factors?: readonly Factor[]) => Promise<User | null>>()
   expect<Accounts['resetPassword']>().type.toBe<
     (token: MailTokenClaims, passwordHash: string, existing?: string) => Promise<ConfirmedEmail | null>
   >()

@@ -178,8 +178,10 @@ export function codeField (name: string, label: string, keyboard: 'numeric' | 't
   return field({ name, label, type: 'text', autocomplete: 'one-time-code', hint, attributes })
 }
 
-export function nameField (label: string, value: string | null): Html {
-  return field({ name: 'name', label, type: 'text', autocomplete: 'name', value, isOptional: true })
+export function nameField (label: string, value: string | null, attributes?: Html): Html {
+  return field({
+    name: 'name', label, type: 'text', autocomplete: 'name', value, isOptional: true, ...(attributes && { attributes })
+  })
 }
 
 /** @param name `current`: beside a new one, or beside what needs it */

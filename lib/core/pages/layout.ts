@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isOfLanguage, preferredTexts } from '../languages.js'
 import { type Site, mergedVary, shownTo } from '../site.js'
 import { type Content, Html, SHOWN_TO, type Texts, html } from './elements.js'
+import { impersonationBarOf } from './impersonation-bar.js'
 import { english } from './languages/en.js'
 import type { AuthError } from '../../errors.js'
 
@@ -76,10 +77,12 @@ export class PageLayout {
   readonly #policy: string
   /** Where the name of the application leads. */
   readonly #home: string
+  readonly #endPath: string | null
 
   /** @param site the application; null before it is known */
-  constructor (options: LookOptions = PLAIN, site: Site | null = null) {
+  constructor (options: LookOptions = PLAIN, site: Site | null = null, prefix = '') {
     this.#options = options
+    this.#endPath = site && site.routePath(`${prefix}/local/impersonation/end`)
     this.#home = site?.publicPath('/') ?? '/'
     const { logo, stylesheet } = options
     const style = `'sha256-${hash('sha256', STYLE, 'base64')}'`
@@ -90,8 +93,8 @@ export class PageLayout {
   }
 
   /** Returns the same look for the pages of a site, whose forms may lead to its trusted origins. */
-  of (site: Site): PageLayout {
-    return new PageLayout(this.#options, site)
+  of (site: Site, prefix: string): PageLayout {
+    return new PageLayout(this.#options, site, prefix)
   }
 
   /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
@@ -106,8 +109,9 @@ export class PageLayout {
   }
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
-    const { source } = this.#document(page, this.textsFor(reply.request), messages)
-    const { userId } = reply.request.principal ?? {}
+    const { principal } = reply.request
+    const { source } = this.#document(page, this.textsFor(reply.request), messages, principal)
+    const { userId } = principal ?? {}
     const shown = userId && html`<input type="hidden" name="shown_to" value="${shownTo(userId)}">`
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
@@ -122,9 +126,13 @@ export class PageLayout {
   }
 
   #document (
-    { title, content, script, isWide, refresh }: Page, { language, direction }: Texts,
-    { failure, notice, isAskedAgain }: PageMessages
+    { title, content, script, isWide, refresh }: Page, texts: Texts,
+    { failure, notice, isAskedAgain }: PageMessages, principal: FastifyRequest['principal']
   ): Html {
+    const { language, direction } = texts
+    const action = this.#endPath
+    const bar = principal?.impersonator !== undefined && action !== null &&
+      impersonationBarOf(texts, { principal, action, next: null })
     const { name, logo, stylesheet, links } = this.#options
     return html`<!doctype html>
 <html lang="${language}" dir="${direction}">
@@ -140,7 +148,7 @@ ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
 </head>
 <body${isWide && html` class="wide"`}>
-${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
+${bar}${name && html`<header><a href="${this.#home}">${logo && html`<img src="${logo}" alt="">`}${name}</a></header>`}
 <main>
 <h1>${title}</h1>
 ${failure && html`<p role="alert" id="failure"${isAskedAgain && html` data-passkey-again`}>${failure}</p>`}
@@ -205,6 +213,12 @@ body {
 header a, footer { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; color: var(--auth-faint) }
 header a { font-weight: 600; text-decoration: none }
 header img { block-size: 2rem }
+.svc-auth-impersonation {
+  display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; justify-content: space-between;
+  margin-block-end: 1.5rem; padding: .5rem 1rem; border: 2px solid var(--auth-danger);
+  border-radius: var(--auth-radius);
+}
+.svc-auth-impersonation > * { margin: 0; inline-size: auto }
 footer { margin-block-start: 3rem; font-size: .875rem }
 h1 { font-size: 1.5rem; line-height: 1.25 }
 h2 { font-size: 1.125rem; margin-block: 0 .5rem }

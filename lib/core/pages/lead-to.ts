@@ -7,11 +7,11 @@ import type { AuthContext } from '../context.js'
 import { type Content, type Texts, button, filled, html } from './elements.js'
 import { PageLayout } from './layout.js'
 
-type Look = Pick<AuthContext, 'layout' | 'site'>
+type Look = Pick<AuthContext, 'layout' | 'site' | 'prefix'>
 
 /** Returns how pages look: plain without an option that needs them at the start. */
-export function layoutOf ({ layout, site }: Look): PageLayout {
-  return layout ?? new PageLayout().of(site)
+export function layoutOf ({ layout, site, prefix }: Look): PageLayout {
+  return layout ?? new PageLayout().of(site, prefix)
 }
 
 /**

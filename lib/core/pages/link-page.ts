@@ -27,6 +27,8 @@ export interface LinkPage extends Pick<Operation, 'summary' | 'user'> {
 
 export interface LinkView extends Pick<View, 'request' | 'texts' | 'typed'> {
   readonly token: string
+  /** What each form sends besides its fields: the token, and where it leads. */
+  readonly hidden: PageForm['hidden']
   /** Makes a form that sends the token. */
   readonly form: (
     submit: string, fields: Content, more?: Pick<PageForm, 'look' | 'choice'> & { hidden?: { not_me: string } }
@@ -84,6 +86,7 @@ export function mountLinkPage (
     request,
     token,
     typed: sentFields(request),
+    hidden: { ...after(request), token },
     texts: layout.textsFor(request),
     form: (submit, fields, { hidden, ...more } = {}) => htmlForm({
       action: auth.formPaths.get(LINK_PATHS[kind]),

@@ -3,6 +3,7 @@ import { type AuthContext, needed } from '../context.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { failureOf, messagesOf, sentenceOf } from './failure.js'
 import { type Content, type Html, type SettingsRow, type Texts, type WayOn, links } from './elements.js'
+import { WHILE_IMPERSONATING } from '../acting.js'
 import type { Page, PageMessages, View } from './layout.js'
 import { type Act, type Mounting, type Mountpoint, pathOf, recordFailure, takeNotice } from '../act.js'
 import type { User } from '../../accounts/account.js'
@@ -52,6 +53,8 @@ interface PageRoute {
   when?: Act['when']
   /** Whether it answers 400, too: a page that says what is wrong with its parameters. */
   isChecked?: boolean
+  /** Whether it is shown in impersonations: it starts nothing. */
+  whileImpersonating?: true
 }
 
 export function page (route: PageRoute, pageOf: PageOf): Act {
@@ -59,7 +62,7 @@ export function page (route: PageRoute, pageOf: PageOf): Act {
 }
 
 function mountPage (
-  { scope, auth, failurePages }: Mounting, { path, isChecked = false }: PageRoute, pageOf: PageOf
+  { scope, auth, failurePages }: Mounting, { path, isChecked = false, whileImpersonating }: PageRoute, pageOf: PageOf
 ): void {
   const name = path.slice(path.lastIndexOf('/') + 1)
   const layout = needed(auth.layout, 'pages')
@@ -89,6 +92,7 @@ function mountPage (
       answers: { 200: HTML, 302: redirect, ...(isChecked && { 400: HTML }) },
       refuses: ['unavailable']
     }),
+    ...(whileImpersonating && { config: WHILE_IMPERSONATING }),
     onRequest: auth.redirectToBaseUrl,
     // A redirect to a page would lead to this one, again and again.
     async errorHandler (error, request, reply) {

@@ -10,7 +10,7 @@ import { BoundedMap } from '../../base/values.js'
 import {
   ENDED_MS, type EndedSession, type EntryContent, type EntryKey, type FoundSession, type ListedSession, MAX_LISTED,
   type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, RECORDS_OF_USE, RECORD_MS, type SessionChange,
-  type SessionUser, type StoredSessions, unwrittenRow
+  type SessionUser, type ShowingSession, type StoredSessions, unwrittenRow
 } from '../../session/store.js'
 import { applyRule, factorExists } from '../apply-rule.js'
 
@@ -263,7 +263,7 @@ export function limit<T> (entries: { size: number, values: () => Iterable<T> }, 
 }
 
 /** User and data are text, as in a database: a request sees its session as of its start. */
-interface SessionRow extends Omit<NewSession, 'user' | 'data' | 'admits'> {
+interface SessionRow extends Omit<NewSession, 'user' | 'data' | 'admits' | 'onlyOpen'> {
   readonly userId: string | null
   user: string
   data: string
@@ -305,7 +305,7 @@ export class MemorySessions implements StoredSessions {
       return true
     }
     const before = this.#rows.get(replaced) ?? this.#write(unwrittenRow(replaced, createdAt))
-    if (before.isSignedOut) return false
+    if (before.isSignedOut || (session.onlyOpen === true && before.endedAt !== null)) return false
     this.#write(session, before.replacedBy)
     before.endedAt ??= createdAt
     before.replacedBy = idHash
@@ -359,6 +359,18 @@ export class MemorySessions implements StoredSessions {
       if (user.generation !== generation) continue
       const { idHash, userAgent, createdAt, seenAt, expiresAt } = row
       listed.push({ idHash, userAgent, createdAt, seenAt, expiresAt, proofs: user.proofs })
+    }
+    return listed.sort((a, b) => b.seenAt - a.seenAt).slice(0, MAX_LISTED)
+  }
+
+  async showing (shownId: string, now: number): Promise<ShowingSession[]> {
+    const listed: ShowingSession[] = []
+    for (const row of this.#rows.values()) {
+      if (row.userId === null || !isOpen(row, now)) continue
+      const { proofs }: SessionUser = JSON.parse(row.user)
+      if (proofs.acting?.user.userId !== shownId) continue
+      const { idHash, userId, userAgent, createdAt, seenAt, expiresAt } = row
+      listed.push({ idHash, userId, userAgent, createdAt, seenAt, expiresAt, proofs })
     }
     return listed.sort((a, b) => b.seenAt - a.seenAt).slice(0, MAX_LISTED)
   }

@@ -72,9 +72,9 @@ function insert (database: PostgresDatabase): StoredSessions['insert'] {
   const both = insertion({ replaces: true, admits: true })
 
   return async (session, replaced) => {
-    const { admits = false } = session
+    const { admits = false, onlyOpen = false } = session
     const statement = replaced === null ? (admits ? admitting : alone) : (admits ? both : replacing)
-    const [row] = await statement({ ...columnsOf(session), replaced })
+    const [row] = await statement({ ...columnsOf(session), replaced, onlyOpen })
     return row?.isAdmitted === true ? 'admitted' : replaced === null || row !== undefined
   }
 }
@@ -84,7 +84,12 @@ type Insertion = Record<'replaces' | 'admits', boolean>
 function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): BuiltStatement<{ isAdmitted: boolean }> {
   // A locked row is read as it is after the wait: a sign-in sees the sign-out that it waited for.
   const before = db.$with('before').as(db
-    .select({ idHash: sessions.idHash, signedOut: sessions.signedOut, replacedBy: sessions.replacedBy })
+    .select({
+      idHash: sessions.idHash,
+      refuses: sql<boolean>`${sessions.signedOut}
+        or (${given('onlyOpen')}::boolean and ${sessions.endedAt} is not null)`.as('refuses'),
+      replacedBy: sessions.replacedBy
+    })
     .from(sessions)
     .where(eq(sessions.idHash, given('replaced')))
     .for('no key update'))
@@ -94,16 +99,16 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
       replacedBy: sql`${given('idHash')}`
     })
     .from(before)
-    .where(and(eq(sessions.idHash, before.idHash), not(before.signedOut))))
+    .where(and(eq(sessions.idHash, before.idHash), not(before.refuses))))
   const unwritten = unwrittenOf(db, 'replaced', 'createdAt', sql`false, ${given('idHash')}`)
-  const isSignedOut = sql`exists (select from ${before} where signed_out)`
   const parts = replaces ? [before, replaced, unwritten] : []
-  const replacedBy = replaces ? sql`(select replaced_by from ${before}) where not ${isSignedOut}` : sql`null`
+  const replacedBy = replaces ? sql`(select replaced_by from ${before})` : sql`null`
+  const unlessRefused = replaces ? sql` where not exists (select from ${before} where refuses)` : sql``
   const insert = (db: Pick<PostgresDrizzle, 'insert'>) => db.insert(sessions)
     .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
       ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
       ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
-      false, ${replacedBy}`)
+      false, ${replacedBy}, ${given('shownUserId')}::uuid${unlessRefused}`)
     .onConflictDoUpdate({
       target: sessions.idHash,
       set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
@@ -136,7 +141,7 @@ function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outc
   const time = sql`${given(endedAt)}::bigint`
   return db.$with('unwritten').as(db.insert(sessions)
     .select(sql`select ${given(idHash)}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
-      ${time}, ${time}, ${time}, ${time}, ${outcome} where not exists (select from before)`))
+      ${time}, ${time}, ${time}, ${time}, ${outcome}, null::uuid where not exists (select from before)`))
 }
 
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {

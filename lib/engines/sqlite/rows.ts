@@ -287,7 +287,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
 
   const { ofSession: failure } = sqliteFailures
   return async (session, replaced) => {
-    const { admits = false } = session
+    const { admits = false, onlyOpen = false } = session
     const columns = { ...columnsOf(session), endedAt: null, replacedBy: null }
     if (replaced === null && !admits) {
       return database.write(() => {
@@ -299,7 +299,7 @@ function insertSession (database: SqliteDatabase): StoredSessions['insert'] {
     const isSynced = admits || await database.read(() => byId().get({ idHash: replaced }) !== undefined)
     return database.transaction(() => {
       const before = replaced === null ? undefined : byId().get({ idHash: replaced })
-      if (before?.signedOut === true) return false
+      if (before?.signedOut === true || (onlyOpen && before?.endedAt != null)) return false
       insert().run({ ...columns, replacedBy: before?.replacedBy ?? null })
       const end = { endedAt: session.createdAt, replacedBy: session.idHash }
       if (before !== undefined) replace().run({ ...end, idHash: before.idHash })

@@ -10,7 +10,7 @@ import { currentPasswordField } from '../password/page.js'
 
 /** Makes the page of the account, of what the features show on it. */
 export const accountPage = (sections: readonly Section[]): Act => page({
-  path: '/pages/account'
+  path: '/pages/account', whileImpersonating: true
 }, async (auth, shown) => {
   const { request, reply, texts: { account }, opened, next } = shown
   const present = await currentUser(auth, request)

@@ -7,8 +7,8 @@ import { button, html } from '../../core/pages/elements.js'
 import { filledIn, objectOf } from '../../core/schema.js'
 import { DAY_MS } from '../../base/values.js'
 import { AuthError, invalidRequest } from '../../errors.js'
-import { assertFactorRecent, recent } from '../recent.js'
-import { createKey, endKey, listKeys, refuseCredentials } from './made-keys.js'
+import { assertFactorRecent, assertUserRecent } from '../recent.js'
+import { createKey, endKey, listKeys, makerOf } from './made-keys.js'
 
 const isSelfService = ({ parts }: AuthContext): boolean => parts.apiKeys?.selfService === true
 
@@ -38,8 +38,8 @@ const createOwnKey = form({
   limits: ['reauthenticate']
 }, async (auth, { request, reply, fields: { name, scopes, expiresInDays, next } }) => {
   const part = needed(auth.parts.apiKeys, 'apiKeys')
-  refuseCredentials(request)
-  const maker = await recent(auth, request)
+  const maker = await makerOf(auth, request)
+  await assertUserRecent(auth, maker)
   assertFactorRecent(auth, maker)
   if (name.trim() === '') throw invalidRequest('The key needs a name.')
   const days = typeof expiresInDays === 'string' ? filledIn(expiresInDays) : expiresInDays

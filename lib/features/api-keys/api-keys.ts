@@ -5,6 +5,7 @@ import { OptionsError } from '../../errors.js'
 import {
   type Checked, type ChecksOf, boolean, checkedOptions, mustBe, optional, wholeNumber
 } from '../../option-checks.js'
+import { PREFIXES } from '../oauth-server/prefixes.js'
 import { Keys } from './keys.js'
 
 /** Options of {@link ApiKeys}. */
@@ -34,12 +35,12 @@ declare module '../../core/context.js' {
 export const INTROSPECT = 'introspect'
 
 /** The tokens of `oauthServer` begin with these: a header says by its prefix what it carries. */
-const TAKEN = /^s(at|rt|ac)(_|$)/
+const TAKEN = Object.values(PREFIXES)
 
 const OPTIONS = {
   prefix: mustBe("2 to 20 characters of a to z, 0 to 9 and _ that begin with a letter, and not with 'sat', 'srt' or " +
     "'sac', such as 'shop'", (value): value is string => typeof value === 'string' &&
-    /^[a-z][a-z0-9_]{1,19}$/.test(value) && !TAKEN.test(value)),
+    /^[a-z][a-z0-9_]{1,19}$/.test(value) && !TAKEN.some(prefix => `${value}_`.startsWith(prefix))),
   scopes: scopeTexts,
   selfService: optional(boolean, false),
   maxAge: optional(wholeNumber(1, 36500, 'days'), null),

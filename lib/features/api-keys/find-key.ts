@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
 import { isEqual } from '../../secrets.js'
+import { noteHourly } from '../noted-use.js'
 import type { KeysPart } from './api-keys.js'
 import { presentedKey } from './key-text.js'
 
@@ -20,8 +21,6 @@ export interface FoundKey {
   readonly expiresAt: number | null
 }
 
-const HOUR_MS = 60 * 60 * 1000
-
 /**
  * Finds the key of a text by one statement, and notes its use to an hour. Null for a text that is
  * not a key, which costs no statement, and for a key that is unknown, over, ended with the keys of
@@ -37,8 +36,6 @@ export async function findKey (
   const now = Date.now()
   if (expiresAt !== null && expiresAt <= now) return null
   if (userId !== null && (of === null || of.keyGeneration !== generation || isBlocked(of.user, now))) return null
-  if (usedAt === null || usedAt < now - HOUR_MS) {
-    keys.noteUse(keyId, now).catch((err: unknown) => { log.warn({ err }, 'the use of an API key was not noted') })
-  }
+  noteHourly(usedAt, { now, note: async () => keys.noteUse(keyId, now), log, what: 'an API key' })
   return { id: keyId, userId, owner, scopes, user: of?.user ?? null, createdAt, expiresAt }
 }

@@ -1,7 +1,7 @@
 import { type Account, type User, keyGenerationOf, userOf } from '../../accounts/account.js'
 import { and, desc, eq, getTableColumns, gt, isNull, lt, lte, or, sql } from '../../drizzle/sql.js'
 import type { FeatureTables } from '../../session/feature-tables.js'
-import type { SqlDatabase } from '../../session/sql-database.js'
+import { type SqlDatabase, onceForEach } from '../../session/sql-database.js'
 
 /** A key as the table has it; times are in milliseconds since the epoch. */
 export interface Key {
@@ -72,10 +72,7 @@ export class Keys {
   }
 
   async #statements (): Promise<ReturnType<typeof statementsOn>> {
-    const database = await this.#tables('keys') as SqlDatabase
-    const known = statements.get(database) ?? statementsOn(database)
-    statements.set(database, known)
-    return known
+    return statements(await this.#tables('keys'))
   }
 }
 
@@ -86,7 +83,7 @@ function keyUserOf (row: UserRow | null): KeyUser | null {
   return row?.userId == null ? null : { user: userOf(row), keyGeneration: keyGenerationOf(row) }
 }
 
-const statements = new WeakMap<SqlDatabase, ReturnType<typeof statementsOn>>()
+const statements = onceForEach(statementsOn)
 
 const given = sql.placeholder
 

@@ -94,13 +94,9 @@ const MAX_OWNER = 256
  */
 export const makerOf: Bivariant<(auth: WithAccounts, request: AnyRequest) => Promise<CurrentUser>> =
   async (auth: WithAccounts, request: FastifyRequest) => {
-    refuseCredentials(request)
+    if (request.headers.authorization !== undefined) throw new AuthError('unauthenticated')
     return current(auth, request)
   }
-
-export function refuseCredentials ({ headers }: Pick<FastifyRequest, 'headers'>): void {
-  if (headers.authorization !== undefined) throw new AuthError('unauthenticated')
-}
 
 /**
  * @param how `maker`: the user of the request, whose session must not have ended meanwhile;

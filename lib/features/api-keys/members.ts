@@ -40,7 +40,7 @@ export interface KeyMembers {
 
 /** What they do is loaded when it is asked for. */
 export function keyMembers (
-  auth: Pick<AuthContext, 'accounts' | 'mailer' | 'parts'>, log: FastifyBaseLogger
+  auth: Pick<AuthContext, 'accounts' | 'mailer' | 'mayAct' | 'parts'>, log: FastifyBaseLogger
 ): KeyMembers {
   const part = () => {
     const { apiKeys } = auth.parts

@@ -5,6 +5,7 @@ import type { CanSignIn } from '../../accounts/identities.js'
 import type { AuthStore } from '../../accounts/auth-store.js'
 import { type AuditSource, type AuthChannel, announceRevoke } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
+import { refuseImpersonation } from '../../core/acting.js'
 import { refreshPrincipal } from '../../core/current-user.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
@@ -166,6 +167,7 @@ export class Auth extends Authorization {
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
     const { asked, linkFor } = signedRequestOf(options)
+    if (linkFor !== undefined) refuseImpersonation(linkFor)
     const content = { ...asked, ...(linkFor !== undefined && { linkFor: sessionBinding(linkFor) }) }
     const signed = Object.keys(content).length > 0 ? signedRequests.sign(provider, content) : null
     return withQuery(site.routePath(`${prefix}/${provider}/login`), { next: options.next ?? null, signed })

@@ -168,7 +168,6 @@ t.test('attack 59: a store that throws before it answers is unavailable, and no 
 })
 
 const HTML = { accept: 'text/html' }
-const CHALLENGE = 'Bearer error="invalid_token"'
 
 /** An application whose route `/` has this guard, a user of it who is a member, and a token of theirs. */
 async function startGuarded (t: Test, guardOf: (app: FastifyInstance) => Guard, options: AuthPluginOptions = {}) {
@@ -213,7 +212,7 @@ t.test('the last guard of anyOf answers, alone', async t => {
   const refused = await first.visitor.get('/', HTML)
   t.strictSame(
     [refused.statusCode, refused.json().code, refused.headers['www-authenticate'], refused.headers.location],
-    [401, 'invalid_token', CHALLENGE, undefined]
+    [401, 'invalid_token', 'Bearer', undefined]
   )
 
   const second = await startGuarded(t, ({ auth }) => auth.anyOf(auth.requireBearer, auth.anyOf(auth.requireClaims({ role: 'admin' }), auth.requireUser)))

@@ -14,7 +14,7 @@ import { factorsOfUser, hasFactors } from '../../core/methods.js'
 import { type AnyReply, type AnyRequest, type Guard, reading } from '../../core/guard.js'
 
 /** What guards ask for. */
-type GuardContext = Pick<AuthContext, 'accounts' | 'methods' | 'offered' | 'providers' | 'redirects'>
+type GuardContext = Pick<AuthContext, 'accounts' | 'mayAct' | 'methods' | 'offered' | 'providers' | 'redirects'>
 
 /**
  * The claims that a guard requires; where a claim is an array, one of its members. Once the
@@ -71,12 +71,18 @@ export interface RecentProof {
   within: number
   /** Whether they must have authenticated by a second factor within that time; default false. */
   secondFactor?: boolean
+  /**
+   * Whether it lets impersonations pass, by how the user authenticated who has started it; default
+   * false: they are answered 403 `impersonating`.
+   */
+  impersonated?: boolean
 }
 
 const RECENT_PROOF = {
   within: mustBe('a number of seconds, such as 600', (value): value is number =>
     Number.isFinite(value) && Number(value) > 0),
-  secondFactor: optional(boolean, false)
+  secondFactor: optional(boolean, false),
+  impersonated: optional(boolean, false)
 } satisfies ChecksOf<RecentProof>
 
 export function requireRecent (auth: GuardContext, required: RecentProof): Guard {
@@ -88,10 +94,10 @@ export function requireRecent (auth: GuardContext, required: RecentProof): Guard
 }
 
 export function requireSecondFactor (auth: GuardContext): Guard {
-  return recentGuard(auth, { within: Infinity, secondFactor: true })
+  return recentGuard(auth, { within: Infinity, secondFactor: true, impersonated: false })
 }
 
-function recentGuard (auth: GuardContext, { within, secondFactor }: Required<RecentProof>): Guard {
+function recentGuard (auth: GuardContext, { within, secondFactor, impersonated }: Required<RecentProof>): Guard {
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.token !== null) {
       const authTime = authTimeOf(request.token, { secondFactor })
@@ -102,10 +108,14 @@ function recentGuard (auth: GuardContext, { within, secondFactor }: Required<Rec
     }
     const principal = await currentPrincipal(auth, request)
     if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
+    const isShown = principal.impersonator !== undefined
+    if (isShown && !impersonated) throw new AuthError('impersonating')
     // The session may have ended meanwhile.
     const { at = 0, methods = [] } = recordIn(request.session) ?? {}
     const provenAt = secondFactor ? secondFactorAt(methods) : at
     if (provenAt !== null && isWithin(provenAt, within)) return
+    // The one who is shown is not there to authenticate.
+    if (isShown) throw new AuthError('impersonating')
     return askToReauthenticate(auth, request, reply, { principal, needsFactor: secondFactor })
   })
 }
@@ -114,7 +124,7 @@ function recentGuard (auth: GuardContext, { within, secondFactor }: Required<Rec
 export const FACTOR_TIME = 'svc_factor_time'
 
 /** Returns when the user of a token authenticated, in seconds since the epoch; null if unknown. */
-function authTimeOf (
+export function authTimeOf (
   { auth_time: authTime, amr, [FACTOR_TIME]: factorTime = authTime }: Readonly<Record<string, unknown>>,
   how: { secondFactor: boolean }
 ): number | null {

@@ -67,7 +67,7 @@ t.test('a guard of tokens redirects no request to a page', async t => {
   const response = await (await withPages(t)).inject({ url: '/api', headers: HTML })
 
   t.equal(response.statusCode, 401)
-  t.equal(response.headers['www-authenticate'], 'Bearer error="invalid_token"')
+  t.equal(response.headers['www-authenticate'], 'Bearer')
 })
 
 t.test('a signed-in user who lacks a claim is forbidden, not sent to sign in again', async t => {

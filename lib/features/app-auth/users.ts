@@ -5,6 +5,7 @@ import { type GrantableClaims, authorizationClaims, displayName, isStorable, isT
 import { checkedEmail } from '../../email.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
+import { refuseImpersonation } from '../../core/acting.js'
 import type { Caller } from '../../core/fair-queue.js'
 import { type FactorKind, type User, searchKey } from '../../accounts/account.js'
 import { LocalIdentityProvider } from '../local/local-identity-provider.js'
@@ -51,7 +52,8 @@ export interface Cause {
 }
 
 /**
- * Checks the last argument of a method, and returns what its events are published with.
+ * Checks the last argument of a method, and returns what its events are published with. A request
+ * of an impersonation changes nothing: AuthError `impersonating`.
  *
  * @param log where there is no request
  * @param others further options of the method
@@ -61,6 +63,7 @@ export function sourceOfCause (
 ): AuditSource {
   assertKnownOptions(method, cause, ['request', 'actor', ...others])
   const { request, actor } = cause
+  if (request !== undefined) refuseImpersonation(request)
   if (actor !== undefined && !isText(actor)) throw invalidRequest('actor must be text.')
   return sourceOf<AuditSource>(request ?? { log }, actor)
 }

@@ -11,8 +11,9 @@ import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, checkedOptions, listOf, optional, text } from '../../option-checks.js'
 import { type AuthenticationState, authenticationOf } from '../../session/record.js'
-import { askAt } from '../app-auth/guards.js'
-import { BEARER, authorizationOf } from '../tokens/bearer.js'
+import { askAt, authTimeOf } from '../app-auth/guards.js'
+import { PREFIXES } from '../oauth-server/prefixes.js'
+import { type Challenge, bearerTokenOf, challengeOf, challengeRefused } from '../tokens/bearer.js'
 import { resourcePublisher } from '../tokens/metadata.js'
 import { type TokenClaims, scopesIn } from '../tokens/token-claims.js'
 import { verifyTokenOfUser } from '../tokens/user-tokens.js'
@@ -98,8 +99,6 @@ const CALLER_USE = {
 const oauthServer = lazily(async () => import('../oauth-server/token.js'))
 const apiKeys = lazily(async () => import('../api-keys/find-key.js'))
 
-const CHALLENGED: readonly string[] = ['invalid_token', 'insufficient_scope']
-
 const callers = new WeakMap<object, AuthenticatedCaller>()
 
 export function callerMembers (auth: AuthContext): CallerMembers {
@@ -173,7 +172,7 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
   const { by, scopes, resource: named } = checkedOptions('requireCaller', use, CALLER_USE, "{ by: ['session', 'key'] }")
   assertGiven(auth, by)
   const resource = by.includes('grant') ? resourceOf(auth, named) : null
-  const challenge = challengeOf(auth, resource, scopes)
+  const challenge = challengeFor(auth, resource, scopes)
   const takesSessions = by.includes('session')
   const takesTokens = by.some(kind => kind !== 'session')
 
@@ -185,10 +184,10 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
         callers.set(request, caller)
         return
       }
-      if (takesTokens) reply.header('WWW-Authenticate', challenge())
+      if (takesTokens) reply.header('WWW-Authenticate', challengeOf(challenge))
       return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     }
-    const [, text] = BEARER.exec(authorizationOf(request)) ?? []
+    const text = bearerTokenOf(request)
     try {
       const kind = text === undefined ? null : kindOf(auth, text)
       if (text === undefined || kind === null || !by.includes(kind)) throw new AuthError('invalid_token')
@@ -197,10 +196,7 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
       request.token = token
       callers.set(request, { by: kind, ...caller, authentication: authenticationIn(token) })
     } catch (error) {
-      if (takesTokens && error instanceof AuthError && CHALLENGED.includes(error.code)) {
-        // Without a token there is no error to name (RFC 6750 section 3.1).
-        reply.header('WWW-Authenticate', challenge(text && error.code))
-      }
+      if (takesTokens) challengeRefused(request, reply, challenge, error)
       throw error
     }
   })
@@ -211,7 +207,7 @@ function kindOf (
   { parts: { apiKeys } }: Pick<AuthContext, 'parts'>, text: string
 ): Exclude<CallerKind, 'session'> | null {
   if (apiKeys !== null && text.startsWith(`${apiKeys.prefix}_`)) return 'key'
-  if (text.startsWith('sat_')) return 'grant'
+  if (text.startsWith(PREFIXES.access)) return 'grant'
   return text.split('.').length === 3 ? 'token' : null
 }
 
@@ -237,9 +233,12 @@ function claimsOf ({ userId, email, emailVerified, name, claims }: User): Claims
   }, claims)
 }
 
-function authenticationIn ({ auth_time: time, amr }: TokenClaims): AuthenticatedCaller['authentication'] {
-  if (typeof time !== 'number') return null
-  return { at: new Date(time * 1000), secondFactor: Array.isArray(amr) && amr.includes('mfa') }
+/** What a token says, read as the other guards read it. */
+function authenticationIn (token: TokenClaims): AuthenticatedCaller['authentication'] {
+  const time = authTimeOf(token, { secondFactor: false })
+  return time === null
+    ? null
+    : { at: new Date(time * 1000), secondFactor: authTimeOf(token, { secondFactor: true }) !== null }
 }
 
 function assertGiven ({ parts: { apiKeys, oauthServer }, local }: AuthContext, by: readonly CallerKind[]): void {
@@ -259,16 +258,13 @@ function resourceOf ({ parts: { oauthServer } }: Pick<AuthContext, 'parts'>, nam
   throw new OptionsError(`requireCaller: resource must be one of ${resources.map(({ url }) => url).join(', ')}`)
 }
 
-/** Returns what makes the header `WWW-Authenticate`, whose one scheme is that of all callers. */
-function challengeOf (auth: AuthContext, resource: ReturnType<typeof resourceOf> | null, scopes: readonly string[]) {
+/** What the challenge tells all callers; its one scheme is that of all but sessions. */
+function challengeFor (
+  auth: AuthContext, resource: ReturnType<typeof resourceOf> | null, scopes: readonly string[]
+): Challenge {
   const { oauthServer } = auth.parts
-  const all = resource === null ? scopes : [...resource.scopes.keys()]
-  const metadata = resource === null || oauthServer === null
-    ? undefined
-    : resourcePublisher(auth)(resource.url, all, { authorization_servers: [oauthServer.issuer] })
-  return (error?: string): string => {
-    const parameters = { error, scope: all.join(' ') || undefined, resource_metadata: metadata }
-    const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-    return ['Bearer', given.map(([name, value]) => `${name}="${value}"`).join(', ')].join(' ').trim()
-  }
+  if (resource === null || oauthServer === null) return { asked: scopes }
+  const asked = [...resource.scopes.keys()]
+  const metadata = { authorization_servers: [oauthServer.issuer] }
+  return { asked, metadataUrl: resourcePublisher(auth)(resource.url, asked, metadata) }
 }

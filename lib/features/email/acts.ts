@@ -16,6 +16,7 @@ import { ACCEPTED, LINK_USED, form } from '../../core/form.js'
 import { openLink } from '../../core/pages/link-page.js'
 import { UNPROVEN, assertIsUser, changed, email, presentPassword, recentByPassword } from '../password/forms.js'
 import { accepted, checkbox, done, isChecked, token } from '../../core/schema.js'
+import { hasPasswords } from '../local/offers.js'
 import { existingParts, textIn } from '../pages/parts.js'
 import type { Submission } from '../../core/submission.js'
 import { recordIn } from '../../session/record.js'
@@ -130,16 +131,18 @@ export const confirmNewEmail = form({
       const { userId, email } = user
       const title = titles['change-email']
       const isUser = request.principal?.userId === userId
+      const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.redirects.login(request), signIn.title])]
       if (email === null) {
         const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user))
-        const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.redirects.login(request), signIn.title])]
         const content = isUser ? form(confirm.submit, list, { choice }) : way
         return { title, content: [html`<p>${sentence(links.addText, { to })}</p>`, content] }
       }
+      const text = html`<p>${sentence(links.changeText, { to, email })}</p>`
+      if (!isUser && !hasPasswords(auth)) return { title, content: [text, way] }
       return {
         title,
         content: [
-          html`<p>${sentence(links.changeText, { to, email })}</p>`,
+          text,
           !isUser && html`<p>${links.changePassword}</p>`,
           form(confirm.submit, !isUser && [usernameField(common.email, email), passwordField(common.password)])
         ]
@@ -214,7 +217,8 @@ export const verifyEmail = form({
       const { language, common, signIn, titles, links } = texts
       const { user } = await openLink(auth, 'verify-email', token)
       const { userId, email, createdAt, emailVerified } = user
-      const asksPassword = request.principal?.userId !== userId
+      const isUser = request.principal?.userId === userId
+      const asksPassword = !isUser && hasPasswords(auth)
       const { list, choice } = existingParts(auth, texts, await auth.accounts.unprovenMethods(user))
       const address = field({
         name: 'email', label: links.releaseField, type: 'email', autocomplete: 'email', value: textIn(typed.email)
@@ -224,9 +228,11 @@ export const verifyEmail = form({
         content: [
           html`<p>${filled(links.verifyText, { date: dateIn(language, createdAt) })}</p>`,
           section(links.itWasYou, [
-            asksPassword &&
-              [html`<p>${links.changePassword}</p>`, linksTo([auth.redirects.login(request), signIn.title])],
-            form(links.verifySubmit, [
+            !isUser && [
+              html`<p>${asksPassword ? links.changePassword : links.addSignIn}</p>`,
+              linksTo([auth.redirects.login(request), signIn.title])
+            ],
+            (isUser || asksPassword) && form(links.verifySubmit, [
               usernameField(common.email, email), asksPassword && passwordField(common.password), list
             ], { choice })
           ]),

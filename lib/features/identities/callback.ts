@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { audit } from '../../audit.js'
 import { digestOf } from '../../base/values.js'
+import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
 import { assertUserRecent } from '../recent.js'
@@ -89,6 +90,7 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
     schema: callbackSchema(name),
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
+    config: WHILE_IMPERSONATING,
     onRequest: [
       refuseForeignResource,
       async request => { if (!await wasSentBefore(request)) await limits.callback(request) }
@@ -175,6 +177,7 @@ async function pendingSignIn (
 
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
   const { purpose } = callback.pending
+  if (purpose !== 'sign-in') refuseImpersonation(request)
   if (purpose === 'link') return finishLinking(auth, request, callback)
   if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
   const authentication = await authenticate(auth, callback)

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf } from '../../core/act.js'
+import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
@@ -68,6 +69,7 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
     },
     // Fastify would answer HEAD with the GET handler, which starts a sign-in.
     exposeHeadRoute: false,
+    config: WHILE_IMPERSONATING,
     onRequest: [redirectToBaseUrl, refuseForeignResource, limits.start],
     errorHandler: async (error, request, reply) => {
       const startedOn = redirects.ofStart(request, Object(request.query).error_next)
@@ -82,6 +84,7 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
       const { href } = await leave(auth, reply, provider, query, start)
       return reply.redirect(href, 302)
     }
+    refuseImpersonation(request)
     const present = await current(auth, request)
     if (wantsJson(request)) {
       throw invalidRequest('A linking, a consent and a reauthentication start with a POST to this path.')
@@ -109,10 +112,12 @@ const startByForm = (provider: ExternalProvider): Act => form({
   },
   refuses: [...REFUSALS, 'reauthenticate'],
   limits: ['start'],
-  signInAt: provider.name
+  signInAt: provider.name,
+  whileImpersonating: true
 }, async (auth, { request, reply, fields }) => {
   const start = startOf(auth, request, provider, fields)
   if (start.purpose !== 'sign-in') {
+    refuseImpersonation(request)
     const present = await current(auth, request)
     const isAdded = start.purpose === 'link' && !isConsent(start, present, provider.name)
     // What is linked signs in.

@@ -3,7 +3,7 @@ import { digestOf } from '../../base/values.js'
 import type { SignInParameters } from '../../providers/provider.js'
 import { MAX_PENDING, PENDING_MS, SIGN_IN } from '../../session/store.js'
 import { putOwned } from '../../session/lifecycle.js'
-import { recordIn } from '../../session/record.js'
+import { ownRecordIn } from '../../session/record.js'
 import { sessionsOf } from '../../session/request-sessions.js'
 import { noteRequest } from '../../session/sent-requests.js'
 import { useOwner } from '../../session/several-cookies.js'
@@ -69,7 +69,7 @@ export async function takePendingSignIn (
     return content && Object({ ...content, state })
   }
   const start = startOf(request, hash)
-  const replaced = (recordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
+  const replaced = (ownRecordIn(session)?.replacedSessions ?? []).map(({ digest }) => digest)
   const started = async (): Promise<string[]> =>
     start !== null && await backend.read(start.id) !== null ? [digestOf(start.id)] : []
   const found = await take([digestOf(session.sessionId)]) ??

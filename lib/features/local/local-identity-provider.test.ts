@@ -19,7 +19,7 @@ t.test('options that are not given have a default', async t => {
 
   t.equal(provider.issuer, 'svc-auth-local')
   t.equal(provider.ttl, 900)
-  t.strictSame(provider.registration, { roles: [], emailVerified: false, verify: 'later' })
+  t.strictSame(provider.registration, { roles: [], emailVerified: false, passkey: false, verify: 'later' })
   t.match(await provider.hashPassword('correct horse', CONTEXT), /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
 })
 
@@ -133,13 +133,13 @@ const MISTAKES: Array<[options: object, message: RegExp]> = [
   ]),
   ...[null, 'open', 1, []].map((registration): [object, RegExp] => [
     { registration },
-    /^LocalIdentityProvider: registration must be true, false or an object \{ roles, emailVerified, verify \}$/
+    /^LocalIdentityProvider: registration must be true, false or an object \{ roles, emailVerified, verify, passkey \}$/
   ]),
   ...['role', 'Roles'].map((name): [object, RegExp] => [
     { registration: { [name]: ['admin'] } },
     new RegExp(`^LocalIdentityProvider: registration has no option "${name}"; it is called roles$`)
   ]),
-  [{ registration: { unknown: true } }, /^LocalIdentityProvider: registration has no option "unknown"; expected one of roles, emailVerified, verify$/],
+  [{ registration: { unknown: true } }, /^LocalIdentityProvider: registration has no option "unknown"; expected one of roles, emailVerified, verify, passkey$/],
   ...['admin', null, [''], [1], ['member', null], new Set(['member'])].map((roles): [object, RegExp] => [
     { registration: { roles } },
     /^LocalIdentityProvider: registration\.roles must be a list of roles, such as \['member'\]$/
@@ -238,10 +238,12 @@ t.test('the cost of hashes can be configured from the lowest to the highest', as
 })
 
 t.test('registration says what the form may ask for', async t => {
+  const standard = { roles: [], emailVerified: false, passkey: false, verify: 'later' }
   t.equal(local({ registration: false }).registration, null)
-  for (const registration of [{}, true]) t.strictSame(local({ registration }).registration, { roles: [], emailVerified: false, verify: 'later' })
-  t.strictSame(local({ registration: { roles: ['member', 'editor'] } }).registration, { roles: ['member', 'editor'], emailVerified: false, verify: 'later' })
-  t.strictSame(local({ registration: { emailVerified: true } }).registration, { roles: [], emailVerified: true, verify: 'later' })
+  for (const registration of [{}, true]) t.strictSame(local({ registration }).registration, standard)
+  const roles = ['member', 'editor']
+  t.strictSame(local({ registration: { roles } }).registration, { ...standard, roles })
+  t.strictSame(local({ registration: { emailVerified: true } }).registration, { ...standard, emailVerified: true })
 })
 
 t.test('attack 45: a list of roles that is changed afterwards hands out nothing more', async t => {

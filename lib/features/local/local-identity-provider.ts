@@ -3,8 +3,8 @@ import { brand } from '../../base/values.js'
 import { isText } from '../../claims.js'
 import { OptionsError } from '../../errors.js'
 import {
-  type ChecksOf, anything, boolean, callable, checkedMembers, checkedOptions, listOf, mustBe, oneOf, optional, table,
-  tableOrBoolean, text, wholeNumber
+  type Checked, type ChecksOf, anything, boolean, callable, checkedMembers, checkedOptions, listOf, mustBe, oneOf,
+  optional, table, tableOrBoolean, text, wholeNumber
 } from '../../option-checks.js'
 import { type Secrets, requiredDataSecrets, secretsOf } from '../../secrets.js'
 import { type Argon2Options, PasswordHasher, type PasswordVerdict, argon2Cost } from '../password/hashing.js'
@@ -26,9 +26,14 @@ export interface RegistrationPolicy {
    * When a link sent to the address of a new account confirms it. `later` (default): the user is
    * signed in at once. `required`: they sign in once it is confirmed. `first`: the form takes the
    * address alone, and the link leads to the form for name and password, so that no account has an
-   * unconfirmed address. All but `later` need `sendMail`.
+   * unconfirmed address. All but `later` need `sendMail`. With `passkey`, it is `first`.
    */
   verify?: 'later' | 'required' | 'first' | undefined
+  /**
+   * Whether users register with a passkey in place of a password, behind the link; default false.
+   * It needs `passkeys` of the plugin and, with `password: false`, `signInByMail`.
+   */
+  passkey?: boolean | undefined
 }
 
 /** Options of a {@link LocalIdentityProvider}. */
@@ -104,7 +109,8 @@ const OPTIONS = {
   registration: tableOrBoolean({
     roles: optional(listOf("a list of roles, such as ['member']", isText), []),
     emailVerified: optional(boolean, false),
-    verify: optional(oneOf('later', 'required', 'first'), 'later')
+    verify: optional(oneOf('later', 'required', 'first')),
+    passkey: optional(boolean, false)
   } satisfies ChecksOf<RegistrationPolicy>),
   sendMail: optional(callable<SendMail>(
     '({ kind, to, userId, name, url, token, code, expiresIn, about }) => Promise<void>'), null),
@@ -168,7 +174,7 @@ export class LocalIdentityProvider {
     const { secrets, keys } = tokenKeys(checked)
     this.issuer = checked.issuer
     this.ttl = checked.ttl
-    this.registration = checked.registration
+    this.registration = registrationPolicy(checked)
     this.hasPasswords = checked.password !== null
     this.signInByMail = checked.signInByMail
     const withoutPasswords = { changePassword: false, setPassword: false, forgotPassword: false }
@@ -271,6 +277,23 @@ export class LocalIdentityProvider {
   }
 }
 
+/** Refuses passkeys for addresses that nobody has confirmed, and for users who cannot recover. */
+function registrationPolicy (
+  { registration, password, signInByMail }: Pick<Checked<typeof OPTIONS>, 'registration' | 'password' | 'signInByMail'>
+): LocalIdentityProvider['registration'] {
+  if (registration === null) return null
+  const { passkey, verify = passkey ? 'first' : 'later' } = registration
+  if (passkey && verify !== 'first') {
+    throw new OptionsError("LocalIdentityProvider: registration.verify must be 'first' with registration.passkey: " +
+      'the address is confirmed before the passkey is made')
+  }
+  if (passkey && password === null && signInByMail === null) {
+    throw new OptionsError('LocalIdentityProvider: registration.passkey with password: false needs signInByMail, ' +
+      'by which users sign in who have lost their passkeys')
+  }
+  return Object.freeze({ ...registration, verify })
+}
+
 /** Returns the keys of tokens, and the secrets that they are made of; null with a signing key. */
 function tokenKeys (
   { secret, signingKey }: { secret?: unknown, signingKey: TokenKeys | null }
@@ -285,7 +308,7 @@ function tokenKeys (
 
 /** Refuses options that ask for mails where nothing sends them. */
 function assertNoMails ({ mails, pages, registration, signInByMail = false }: LocalIdentityProviderOptions): void {
-  const { verify = 'later' } = Object(registration)
+  const { verify = 'later', passkey = false } = Object(registration)
   const refuse = (option: string): never => {
     throw new OptionsError(`LocalIdentityProvider: ${option} needs sendMail, which sends the mails`)
   }
@@ -293,4 +316,5 @@ function assertNoMails ({ mails, pages, registration, signInByMail = false }: Lo
   if (pages !== undefined) refuse('pages')
   if (signInByMail !== false) refuse('signInByMail')
   if (verify !== 'later') refuse(`registration.verify: '${verify}'`)
+  if (passkey !== false) refuse('registration.passkey')
 }

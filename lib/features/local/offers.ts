@@ -13,9 +13,14 @@ export function hasPasswords ({ local }: Pick<AuthContext, 'local'>): boolean {
   return local?.hasPasswords === true
 }
 
-/** Whether users register by a password. */
+/** Whether users register by a password or a passkey. */
 export function canRegister (auth: Pick<AuthContext, 'local'>): boolean {
-  return hasPasswords(auth) && auth.local?.registration != null
+  return auth.local?.registration != null && (hasPasswords(auth) || canRegisterByPasskey(auth))
+}
+
+/** Whether users register by a passkey. */
+export function canRegisterByPasskey ({ local }: Pick<AuthContext, 'local'>): boolean {
+  return local?.registration?.passkey === true
 }
 
 /** Whether users sign in by mail. */

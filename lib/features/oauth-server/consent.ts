@@ -9,6 +9,7 @@ import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
 import { PENDING_MS } from '../../session/store.js'
 import { type Grant, hashOf } from './grant.js'
+import { PREFIXES } from './prefixes.js'
 import type { OAuthClient } from './client.js'
 import type { Server } from './oauth-server.js'
 
@@ -98,11 +99,12 @@ export interface CodeContent extends EntryContent {
 }
 
 /** The text of a code: what tells the codes of a grant apart from others, and a secret. */
-const CODE_TEXT = /^sac_([\w-]{24})[\w-]{43}$/
+const CODE_TEXT = /^([a-z]{3}_)([\w-]{24})[\w-]{43}$/
 
 export function codeKey (code: string): { hash: string, kind: string, owner: string } | null {
-  const [, group] = CODE_TEXT.exec(code) ?? []
-  return group === undefined ? null : { hash: digestOf(code), kind: CODE, owner: digestOf(group) }
+  const [, prefix, group] = CODE_TEXT.exec(code) ?? []
+  if (group === undefined || prefix !== PREFIXES.code) return null
+  return { hash: digestOf(code), kind: CODE, owner: digestOf(group) }
 }
 
 /** Makes the code of a grant; one before it is void. */
@@ -111,7 +113,7 @@ export async function newCode (
 ): Promise<string> {
   // The grant cannot be found from its code: who has seen one cannot name the other.
   const group = hashOf(`codes of ${content.grantId}`).slice(0, 24)
-  const code = `sac_${group}${randomBytes(32).toString('base64url')}`
+  const code = `${PREFIXES.code}${group}${randomBytes(32).toString('base64url')}`
   const now = Date.now()
   const key = { hash: digestOf(code), kind: CODE, owner: digestOf(group) }
   await records.put({ ...key, content: { ...content, at: now }, startedAt: now }, 1)

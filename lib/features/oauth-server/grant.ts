@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { DAY_MS } from '../../base/values.js'
 import type { GrantContent, GrantToken } from '../../schema/grants.js'
 import { isEqual } from '../../secrets.js'
+import { PREFIXES } from './prefixes.js'
 
 /** What a user has allowed a client: a row of `svc_auth_grants`. Times are in milliseconds. */
 export interface Grant {
@@ -44,10 +45,8 @@ const MAX_ACCESS = 20
 
 type TokenKind = GrantToken['kind']
 
-const PREFIXES: Readonly<Record<TokenKind, string>> = { access: 'sat_', refresh: 'srt_' }
-
 /** The text of a token: its kind, its grant, and a secret of 256 bits. */
-const TOKEN = /^(sat_|srt_)([\w-]{24})([\w-]{43})$/
+const TOKEN = /^([a-z]{3}_)([\w-]{24})([\w-]{43})$/
 
 export interface PresentedToken {
   readonly kind: TokenKind
@@ -58,8 +57,9 @@ export interface PresentedToken {
 /** Reads a token that a client presents; null for a text that is none. */
 export function presentedToken (text: unknown): PresentedToken | null {
   const [, prefix, grantId, secret] = typeof text === 'string' ? TOKEN.exec(text) ?? [] : []
-  if (grantId === undefined || secret === undefined) return null
-  return { kind: prefix === PREFIXES.access ? 'access' : 'refresh', grantId, hash: hashOf(secret) }
+  const kind = (['access', 'refresh'] as const).find(kind => PREFIXES[kind] === prefix)
+  if (kind === undefined || grantId === undefined || secret === undefined) return null
+  return { kind, grantId, hash: hashOf(secret) }
 }
 
 /** Returns the SHA-256 of a secret, as base64url. */

@@ -3,7 +3,7 @@ import { and, count, desc, eq, getTableColumns, gt, isNull, lte, sql } from '../
 import { AuthError } from '../../errors.js'
 import type { RegisteredClient } from '../../schema/grants.js'
 import type { FeatureTables } from '../../session/feature-tables.js'
-import type { SqlDatabase } from '../../session/sql-database.js'
+import { type SqlDatabase, onceForEach } from '../../session/sql-database.js'
 import type { Grant } from './grant.js'
 
 /** A grant, and its user as they are now. */
@@ -88,17 +88,14 @@ export class Grants {
   }
 
   async #statements (): Promise<ReturnType<typeof statementsOn>> {
-    const database = await this.#tables('grants') as SqlDatabase
-    const known = statements.get(database) ?? statementsOn(database)
-    statements.set(database, known)
-    return known
+    return statements(await this.#tables('grants'))
   }
 }
 
 /** Each window of a client may be ahead of the others once. */
 const MAX_ATTEMPTS = 50
 
-const statements = new WeakMap<SqlDatabase, ReturnType<typeof statementsOn>>()
+const statements = onceForEach(statementsOn)
 
 const given = sql.placeholder
 

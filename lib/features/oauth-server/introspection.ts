@@ -2,7 +2,7 @@
 import type { AuthContext } from '../../core/context.js'
 import { findKey } from '../api-keys/find-key.js'
 import { INTROSPECT, type KeysPart } from '../api-keys/api-keys.js'
-import { BEARER, authorizationOf } from '../tokens/bearer.js'
+import { bearerTokenOf } from '../tokens/bearer.js'
 import { type Endpoint, OAuthError, fieldsOf, findAccess } from './token.js'
 import type { Server } from './oauth-server.js'
 
@@ -17,8 +17,7 @@ export function hasIntrospection ({ parts: { apiKeys } }: Pick<AuthContext, 'par
  */
 export function introspectionEndpoint (server: Server, apiKeys: KeysPart): Endpoint {
   return async request => {
-    const [, text = ''] = BEARER.exec(authorizationOf(request)) ?? []
-    const key = await findKey(apiKeys, text, request.log)
+    const key = await findKey(apiKeys, bearerTokenOf(request) ?? '', request.log)
     if (key === null) throw new OAuthError('invalid_token', 'An API key is needed as the Bearer token.', 401, 'Bearer')
     if (!key.scopes.includes(INTROSPECT)) {
       throw new OAuthError('insufficient_scope', `The API key lacks the scope ${INTROSPECT}.`, 403)

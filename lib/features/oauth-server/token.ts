@@ -8,6 +8,7 @@ import type { AuthContext } from '../../core/context.js'
 import { FORM_OR_JSON, type Operation, operation } from '../../core/schema.js'
 import { AuthError } from '../../errors.js'
 import { TAKEN } from '../../session/store.js'
+import { noteHourly } from '../noted-use.js'
 import { mountPreflight } from '../published.js'
 import type { TokenClaims } from '../tokens/token-claims.js'
 import { REGISTERED, isKnownClient } from './clients.js'
@@ -254,8 +255,6 @@ export function revocationEndpoint (server: Server): Endpoint {
   }
 }
 
-const HOUR_MS = 60 * 60 * 1000
-
 /** An access token that is good, and what it belongs to. */
 export interface VerifiedAccess {
   readonly claims: TokenClaims
@@ -288,10 +287,7 @@ export async function findAccess (
   const access = token !== null && isCurrent(found) ? accessToken(found.grant, token, now) : null
   if (access === null || !isCurrent(found)) return null
   const { grantId, userId, clientId, content: { resource, scopes, auth }, createdAt, usedAt } = found.grant
-  if (usedAt < now - HOUR_MS) {
-    server.grants.noteUse(grantId, now)
-      .catch((err: unknown) => { log.warn({ err }, 'the use of a grant was not noted') })
-  }
+  noteHourly(usedAt, { now, note: async () => server.grants.noteUse(grantId, now), log, what: 'a grant' })
   const claims = noteOwnToken({
     iss: server.issuer,
     sub: userId,

@@ -13,7 +13,7 @@ import { leaveForm } from '../second-factor/authenticator.js'
 import { hasMails } from '../local/offers.js'
 
 /** The page on which users sign in; a signed-in user sees who they are. */
-export const signInPage = page({ path: '/pages/sign-in' }, async (auth, view) => {
+export const signInPage = page({ path: '/pages/sign-in', whileImpersonating: true }, async (auth, view) => {
   const { request, next, texts: { common, signIn } } = view
   const principal = await currentPrincipal(auth, request)
   if (principal === null) return visitorPage(auth, view)

@@ -13,19 +13,25 @@ import { PASSKEY_SCRIPT, PASSKEY_SCRIPT_VERSION } from './script.js'
 import { putEntry } from '../../session/lifecycle.js'
 import { principalOf } from '../../session/record.js'
 import { type FactorSubmission, countAttempt, pendingSecondFactor } from '../second-factor/sign-in.js'
-import { type Ceremony, type Challenge, countedResponse, passkeysIn, takeChallenge, usePasskey } from './sign-in.js'
+import {
+  type Ceremony, type Challenge, completePasskeysOf, countedResponse, passkeysIn, takeChallenge, usePasskey
+} from './sign-in.js'
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
+import { WHILE_IMPERSONATING } from '../../core/acting.js'
 import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
-import { accepted, isChecked, objectOf, operation, remember, signedIn } from '../../core/schema.js'
+import { accepted, isChecked, objectOf, operation, remember, signedIn, token } from '../../core/schema.js'
 import {
   addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed, requireRecentFactor,
   sendMailCode
 } from '../second-factor/enrolment.js'
 import { canSignIn, hasFactorThat } from '../../core/methods.js'
 import { byPasskey } from './method.js'
+import { beginSignUp } from './sign-up.js'
+import { canRegisterByPasskey } from '../local/offers.js'
+import type { Submission } from '../../core/submission.js'
 import { lost, lostPasskeysIn, mailCode, passkeyResponse } from '../second-factor/schema.js'
 
 const MAX_CHALLENGES_OF_SESSION = 16
@@ -56,21 +62,36 @@ export const beginCeremony = form({
     for: {
       type: 'string', enum: ['register', 'create', 'login', 'factor'], description: 'What the passkey is for'
     },
-    lost
+    lost,
+    token: { ...token, description: 'Of the link to register, for the passkey of a new user; with `register`' }
   },
   required: ['for'],
   answers: {
     200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
   },
-  refuses: ['unauthenticated', 'reauthenticate', 'invalid_state', 'blocked'],
-  limits: ['challenge']
-}, async (auth, submission) => {
-  const { for: ceremony, lost } = submission.fields
-  const { challenge, options } = await begun(auth, submission, ceremony, isChecked(lost))
-  const content: Challenge = { ceremony, expiresAt: Date.now() + CEREMONY_MS }
+  refuses: [
+    'unauthenticated', 'reauthenticate', 'invalid_state', 'blocked', 'invalid_token', 'exists', 'account_exists'
+  ],
+  limits: ['challenge'],
+  // The token is no secret that it uses: each request gets a challenge of its own.
+  again: begin
+}, begin)
+
+/** What a client may ask for: a token makes `register` a sign-up. */
+type ForCeremony = Exclude<Ceremony, 'sign-up'>
+
+async function begin (auth: AuthContext, submission: Submission<{
+  for: ForCeremony, lost?: boolean | string, token?: string
+}>): Promise<FormAnswer> {
+  const { for: ceremony, lost, token } = submission.fields
+  const isSignUp = ceremony === 'register' && token !== undefined && canRegisterByPasskey(auth)
+  const { challenge, options, ...of } = isSignUp
+    ? { ceremony: 'sign-up' as const, ...await beginSignUp(auth, token) }
+    : { ceremony, ...await begun(auth, submission, ceremony, isChecked(lost)) }
+  const content: Challenge = { ...of, expiresAt: Date.now() + CEREMONY_MS }
   await putEntry(submission.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })
   return { status: 200, body: options }
-})
+}
 
 export const registerPasskey = form({
   path: '/local/passkeys/register',
@@ -190,8 +211,8 @@ export const removePasskey = form({
   answers: { 200: left, 202: accepted },
   refuses: ['reauthenticate', 'invalid_code', 'invalid_state', 'forbidden', 'not_found', 'last_link'],
   async again (auth, { request }) {
-    const { user: { userId } } = await current(auth, request)
-    return leftOf(userId, passkeysIn(await auth.accounts.factors(userId)))
+    const { user } = await current(auth, request)
+    return leftOf(user.userId, await completePasskeysOf(auth, user))
   }
 }, async (auth, submission) => {
   const { request, fields: { id, ...ofLost } } = submission
@@ -205,15 +226,19 @@ export const removePasskey = form({
   if (asksMailCode) await spendMailAttempt(auth, submission, user, mailCode)
   const others = passkeysIn(await auth.accounts.factors(userId)).filter(factor => factor.id !== id)
   if (others.length === 0 && !hasFactorThat(auth, user, 'isAlwaysDue')) await assertNotRequired(auth, record)
+  // As written: of a list that lacks a passkey which another tab has just added, password managers
+  // would delete it.
+  let accepted: Factor[] = []
   await changeOwnFactors(auth, request, record, (factors, account) => {
     if (!passkeysIn(factors).some(factor => factor.id === id)) throw noPasskey()
     const left = withoutFactors(factors, factor => factor.id === id)
     if (!canSignIn(auth, userOf(withFactors(account, left)), account.links)) throw new AuthError('last_link')
+    accepted = passkeysIn(left)
     return left
   })
   audit('factor-removed', { userId, method: 'passkey', by: 'user' }, request)
   submission.outbox.notice('factor-removed', user)
-  return leftOf(userId, others)
+  return leftOf(userId, accepted)
 })
 
 function leftOf (userId: string, passkeys: readonly Factor[]): FormAnswer {
@@ -230,6 +255,7 @@ export const passkeyScript: Act = {
         user: 'anyone',
         answers: { 200: { type: 'string', description: 'JavaScript' } }
       }),
+      config: WHILE_IMPERSONATING,
       exposeHeadRoute: false,
       async onSend (request, reply) {
         const { v: version }: { v?: unknown } = Object(request.query)
@@ -242,7 +268,7 @@ export const passkeyScript: Act = {
 
 /** Makes the challenge of a ceremony, and what the browser is asked with it. */
 async function begun (
-  auth: AuthContext, submission: FactorSubmission, ceremony: Ceremony, isLost: boolean
+  auth: AuthContext, submission: FactorSubmission, ceremony: ForCeremony, isLost: boolean
 ): Promise<ReturnType<PasskeyCeremonies['requestOptions']>> {
   const { request } = submission
   const passkeys = needed(auth.parts.passkeys, 'passkeys').ceremonies
@@ -263,7 +289,9 @@ async function begun (
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
 }
 
-async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, request: FastifyRequest): Promise<User> {
+async function provingUser (
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>, request: FastifyRequest
+): Promise<User> {
   const signedIn = await currentPrincipal(auth, request)
   const { userId = null } = signedIn ?? await pendingSecondFactor(auth, request) ?? {}
   const user = userId === null ? null : await auth.accounts.findUser({ userId })
@@ -272,7 +300,7 @@ async function provingUser (auth: Pick<AuthContext, 'accounts' | 'sealer'>, requ
 }
 
 async function spendMailAttempt (
-  auth: Pick<AuthContext, 'accounts' | 'sealer'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'sealer'>,
   submission: FactorSubmission,
   { userId, generation }: User,
   mailCode: string | undefined

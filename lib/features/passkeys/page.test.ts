@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { AuthPluginOptions } from '../../index.js'
+import { type AuthPluginOptions, MemoryAuthStore } from '../../index.js'
 import { Pages, type Texts, de, en, es, fr } from '../../pages.js'
 import { SecondFactor } from '../../second-factor.js'
 import type { Lies } from '../../../test/fakes/authenticator.js'
@@ -162,6 +162,47 @@ t.test('the page of the factors lists passkeys and tells password managers which
   const renamed = await browser.submit('/auth/local/passkeys/rename', { id, name: 'Key', next: '/auth/pages/factors' })
   t.equal(renamed.headers.location, '/auth/pages/factors')
   t.match((await open(browser, '/auth/pages/factors')).source, 'value="Key"')
+})
+
+t.test('attack 207: password managers are told no list of passkeys that failed to be read, or lacks some', async t => {
+  const store = new MemoryAuthStore()
+  const made = await start(t, { store })
+  const { app, browser } = made
+  await registerAt(made)
+  const [phone, key] = [newDevice(), newDevice()]
+  await addAt(browser, phone)
+  const { id } = (await addAt(browser, key)).json()
+  const factors = store.factors.bind(store)
+  const signIn = async (fields: Record<string, string> = {}) => {
+    const visitor = new Browser(app)
+    const response = JSON.stringify(phone.get(await optionsAt(visitor, 'login')))
+    return visitor.submit('/auth/local/passkeys/login', { response, error_next: '/auth/pages/sign-in', ...fields })
+  }
+  const page = async () => browser.get('/auth/pages/factors', { accept: 'text/html' })
+
+  // As behind a policy that hides the rows, or with a table that was dropped.
+  store.factors = async () => []
+  const [incomplete, unknown] = [await page(), await signIn()]
+  t.equal(incomplete.statusCode, 200)
+  t.equal(signalOn(incomplete.body, 'all-accepted-credentials'), null)
+  t.not(signalOn(incomplete.body, 'current-user-details'), null)
+  t.match(pageOf(unknown), { status: 503, alert: en.errors.unavailable }, 'never a passkey that no user has')
+  t.notMatch(unknown.body, 'data-signal-')
+
+  store.factors = async () => { throw new Error('the database is away') }
+  for (const answer of [await page(), await signIn()]) {
+    t.equal(answer.statusCode, 503)
+    t.notMatch(answer.body, 'data-signal-')
+  }
+
+  // As another tab adds a passkey after this one has read them.
+  store.factors = async userId => (await factors(userId)).filter(factor => factor.id !== phone.id.toString('base64url'))
+  const removed = await browser.post('/auth/local/passkeys/remove', { id })
+  t.strictSame(removed.json().accepted, [phone.id.toString('base64url')], 'the list is what was written')
+
+  store.factors = factors
+  t.strictSame(Object(signalOn((await page()).body, 'all-accepted-credentials')).allAcceptedCredentialIds, removed.json().accepted)
+  t.equal((await signIn({ next: '/cart' })).headers.location, '/cart')
 })
 
 t.test('a form whose options were refused leads to where the user signs in again', async t => {

@@ -52,10 +52,12 @@ export const PASSKEY_PAGES: FactorPages = {
     const { ceremonies, optionsPath: options, scriptPath: script } = auth.parts.passkeys
     const { rpId, userId, ...names } = ceremonies.userDetails(user)
     const allAcceptedCredentialIds = own.flatMap(({ kind, id }) => kind === PASSKEY ? id : [])
+    // Of a list without the passkeys that the user has, password managers would delete them.
+    const isComplete = !hasPasskey(user) || allAcceptedCredentialIds.length > 0
     return {
       script,
       content: section(factors.addPasskey, html`<p>${factors.passkeysText}</p>
-${passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentialIds })}${
+${isComplete && passkeySignal('all-accepted-credentials', { rpId, userId, allAcceptedCredentialIds })}${
 passkeySignal('current-user-details', { rpId, userId, ...names })}${passkeyForm(texts, {
   ceremony: 'register',
   options,
@@ -93,9 +95,11 @@ interface PasskeyForm extends Pick<PageForm, 'action' | 'hidden' | 'look'> {
   /** The path of the options. */
   options: string
   fields?: Content
+  /** What the button says; default what its ceremony does. */
+  submit?: string
 }
 
-export function passkeyForm (texts: Texts, { ceremony, options, fields, ...others }: PasskeyForm): Content {
+export function passkeyForm (texts: Texts, { ceremony, options, fields, submit, ...others }: PasskeyForm): Content {
   const { factors, errors } = texts
   const isShown = ceremony !== 'autofill' && ceremony !== 'create'
   const isNew = ceremony === 'register'
@@ -108,7 +112,7 @@ export function passkeyForm (texts: Texts, { ceremony, options, fields, ...other
       isShown && html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
       isNew && html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>`
     ],
-    submit: isNew ? factors.addPasskey : factors.usePasskey
+    submit: submit ?? (isNew ? factors.addPasskey : factors.usePasskey)
   }), isShown && passkeyHints(texts)]
 }
 

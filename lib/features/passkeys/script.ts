@@ -14,7 +14,8 @@ import { hash } from 'node:crypto'
  * - On a page with `[data-passkey-again]` the first shown form is sent once more, by itself.
  * - In a form, `[data-passkey-exists]` is shown where the authenticator has a passkey of this user
  *   already, and `[data-passkey-failed]` after any other end without a response. The checkboxes
- *   `remember` and `trust` of another form are sent along.
+ *   `remember` and `trust` of another form are sent along, and fields with `data-passkey-along`.
+ * - A field `token` of the form, of a link that registers, is sent for the options, too.
  * - `[data-signal-all-accepted-credentials]`, `[data-signal-unknown-credential]` and
  *   `[data-signal-current-user-details]` hold, as JSON, what password managers are told.
  */
@@ -37,7 +38,8 @@ const run = async (form, mediation) => {
   const { passkey: ceremony } = form.dataset
   show('[data-passkey-exists], [data-passkey-failed]', false, form)
   try {
-    const fields = { for: ceremony === 'autofill' ? 'login' : ceremony, lost: form.elements.lost?.value }
+    const { lost, token } = form.elements
+    const fields = { for: ceremony === 'autofill' ? 'login' : ceremony, lost: lost?.value, token: token?.value }
     const answer = await ask(form, fields, signal)
     if (!answer.ok && mediation) return
     const options = answer.ok ? await answer.json() : null
@@ -46,8 +48,10 @@ const run = async (form, mediation) => {
       ? await navigator.credentials.create({ signal, publicKey: Passkey.parseCreationOptionsFromJSON(options) })
       : await navigator.credentials.get({ signal, mediation, publicKey: Passkey.parseRequestOptionsFromJSON(options) })
     form.elements.response.value = JSON.stringify(credential)
-    for (const box of document.querySelectorAll('[name=remember]:checked, [name=trust]:checked')) {
-      if (!form.elements[box.name]) form.append(Object.assign(box.cloneNode(), { hidden: true }))
+    const along = '[name=remember]:checked, [name=trust]:checked, [data-passkey-along]'
+    for (const { name, value } of document.querySelectorAll(along)) {
+      const field = Object.assign(document.createElement('input'), { type: 'hidden', name, value })
+      if (!form.elements[name]) form.append(field)
     }
     form.submit()
   } catch (error) {

@@ -1,10 +1,10 @@
 /** How a passkey authenticates its user. */
 import type { FastifyRequest } from 'fastify'
 import { type Factor, type User, isBlocked } from '../../accounts/account.js'
-import { changeOf } from '../../accounts/factors.js'
+import { assertNoneLost, changeOf } from '../../accounts/factors.js'
 import { audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
-import { type AuthContext, type Owner, type Proven, needed } from '../../core/context.js'
+import { type AuthContext, type Owner, type Proven, type WithAccounts, needed } from '../../core/context.js'
 import { AuthError, PASSKEY_REFUSED } from '../../errors.js'
 import { CounterRegression, PASSKEY, type PasskeyResponse, UnknownPasskey, readResponse } from './ceremonies.js'
 import { keyOf, takeEntry } from '../../session/lifecycle.js'
@@ -13,18 +13,20 @@ import { DAY_MS } from '../../base/values.js'
 import { CHALLENGE, type EntryKey } from '../../session/store.js'
 import type { FactorSubmission } from '../second-factor/sign-in.js'
 
-/** With `create` the browser makes a passkey by itself. */
-export type Ceremony = 'register' | 'create' | 'login' | 'factor'
+/** With `create` the browser makes a passkey by itself, with `sign-up` it is of a new user. */
+export type Ceremony = 'register' | 'create' | 'sign-up' | 'login' | 'factor'
 
 /** A challenge in its one-time entry, which belongs to one session. */
 export interface Challenge {
   readonly ceremony: Ceremony
+  /** Of the user whom a sign-up creates: their user handle. */
+  readonly newUserId?: string
   /** In milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
 /** A response whose challenge was taken. */
-type AnsweredChallenge = PasskeyResponse & { readonly challenge: string, readonly ceremony: Ceremony }
+type AnsweredChallenge = PasskeyResponse & { readonly challenge: string } & Pick<Challenge, 'ceremony' | 'newUserId'>
 
 /** Authenticates a user by a passkey of theirs; `field` is the client's response. */
 export async function verifyResponse (
@@ -64,7 +66,8 @@ export async function takeChallenge (
   if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
     throw new AuthError('invalid_state')
   }
-  return { ...response, challenge, ceremony: made.ceremony }
+  const { ceremony, newUserId } = made
+  return { ...response, challenge, ceremony, ...(newUserId !== undefined && { newUserId }) }
 }
 
 /**
@@ -80,7 +83,7 @@ export async function usePasskey (
   const { userId = '' } = user ?? {}
   noteSubject(submission.request, user?.userId)
   // For a user without passkeys too, and for none: the answer must not come sooner.
-  const own = passkeysIn(await auth.accounts.factors(userId))
+  const own = await completePasskeysOf(auth, user ?? { userId })
   const isOfUser = response.userId !== null
   const factor = own.find(({ id }) => isOfUser && id === response.id) ?? null
   // Elsewhere it may belong to another user. It tells only those who know the id, which is random.
@@ -115,6 +118,18 @@ export async function usePasskey (
   })
   if (changed === null) throw new AuthError('invalid_state')
   return { user: changed, proof }
+}
+
+/**
+ * Returns the passkeys of a user. A list that lacks some would have password managers delete
+ * them: `unavailable`.
+ */
+export async function completePasskeysOf (
+  { accounts }: WithAccounts, user: Pick<User, 'userId' | 'factors'>
+): Promise<Factor[]> {
+  const factors = await accounts.factors(user.userId)
+  assertNoneLost(user, factors)
+  return passkeysIn(factors)
 }
 
 export function passkeysIn (factors: readonly Factor[]): Factor[] {

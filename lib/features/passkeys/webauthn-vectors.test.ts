@@ -47,6 +47,9 @@ const REFUSED: Record<string, [registration: RegExp | null, signIn: RegExp | nul
   'fido-u2f-es256': [UNVERIFIED, UNVERIFIED]
 }
 
+/** Those whose algorithm is refused too, once the user need not be verified. */
+const LACKING_ALGORITHM = ['packed-es384', 'packed-ed448']
+
 const bytesOf = (text: string): Buffer<ArrayBuffer> => Buffer.from(text, 'base64url')
 
 const read = (response: unknown): PasskeyResponse => readResponse(response) ?? assert.fail('not a response')
@@ -67,6 +70,16 @@ for (const { name, credentialId: id, registration, authentication } of VECTORS) 
     const registered = ceremonies.verifyRegistration(read({ ...credential, response: made }), { challenge, name })
     if (unregistered == null) t.match(await registered, { id, kind: 'passkey', name, data, counter: 0 })
     else await t.rejects(registered, { code: 'invalid', cause: { message: unregistered } })
+
+    // A passkey that the browser makes by itself is the one that no user need be verified for (section 7.1, step 15).
+    if (unregistered === UNVERIFIED) {
+      t.equal(flags.uv, false)
+      const silent = await ceremonies.verifyRegistration(
+        read({ ...credential, response: made }), { challenge, name, isSilent: true }
+      ).catch((error: unknown) => error)
+      if (LACKING_ALGORITHM.includes(name)) t.match(silent, { code: 'invalid' })
+      else t.match(silent, { id, data: { ...data, userVerified: false } })
+    }
 
     const { challenge: expectedChallenge, ...signed } = authentication
     const factor = { id, kind: 'passkey', name, secret: null, data, counter: 0, createdAt: 0, usedAt: null } as const

@@ -169,7 +169,7 @@ export async function createAccount (
 }
 
 /** Returns the claims that the form asks for; the application must allow them: anyone can post. */
-function initialClaims (
+export function initialClaims (
   { local }: Pick<AuthContext, 'local'>, { role, saysVerified }: { role: string | undefined, saysVerified: boolean }
 ): AuthorizationClaims {
   const policy = local?.registration
@@ -200,6 +200,7 @@ export const login = form({
   refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
   hashes: true,
   isSignInAttempt: true,
+  whileImpersonating: true,
   async again (auth, submission) {
     const { user, record } = await current(auth, submission.request)
     return signedInWith(auth, submission, { user, principal: record.principal })

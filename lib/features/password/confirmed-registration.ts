@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { digestOf } from '../../base/values.js'
+import { checkedName } from '../../claims.js'
+import { nextOfMail } from '../../core/act.js'
 import { type AuthContext, type WithAccounts, needed } from '../../core/context.js'
+import type { Findings } from '../../core/findings.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import {
-  type Html, checkboxField, html, nameField, newPasswordField, usernameField
+  type Html, action, checkboxField, html, nameField, newPasswordField, usernameField, ways
 } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
 import { USED_REGISTRATION } from '../../session/store.js'
@@ -12,30 +15,38 @@ import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
 import { filledIn, isChecked, remember, signedIn, token } from '../../core/schema.js'
 import { textIn } from '../pages/parts.js'
-import { createAccount, registeredJustNow } from './acts.js'
-import type { Submission } from '../../core/submission.js'
-import { hasMails, hasPasswords } from '../local/offers.js'
-import { assertUnused, findByMailbox, isUsed } from '../mail-links.js'
+import { createAccount, initialClaims, registeredJustNow } from './acts.js'
+import type { HashingSubmission, Submission } from '../../core/submission.js'
+import { canRegister, canRegisterByPasskey, hasMails, hasPasswords } from '../local/offers.js'
+import {
+  type Registration, assertFree, findByMailbox, isUsed, openRegistration, readRegistration
+} from '../mail-links.js'
+import { passkeyResponse } from '../second-factor/schema.js'
 
 /** More than the requests that use a link at once: none of them removes the record of another. */
 const MOST_USES = 1000
 
+/** On the page, the script sends these fields with a passkey too. */
+const ALONG = html` data-passkey-along`
+
 /**
- * Takes the e-mail alone; the link in the mail leads to the form for name and password, which
- * creates a user whose address is confirmed, and signs them in. The link is used then.
+ * Takes the e-mail alone; the link in the mail leads to the form for name and password, or for a
+ * passkey in its place, which creates a user whose address is confirmed, and signs them in. The
+ * link is used then.
  */
 export const registerConfirmed = form({
   path: '/local/register',
-  when: auth => hasMails(auth) && hasPasswords(auth) && auth.local?.registration?.verify === 'first',
+  when: auth => hasMails(auth) && canRegister(auth) && auth.local?.registration?.verify === 'first',
   summary: 'Ask for the link to register, or register with its token',
   description: 'With the e-mail alone: sends a link to it; the answer is the same for each address, whether or not ' +
-    'an account has it. With the token of the link and a password: registers the user and signs them in. ' +
-    'A password without a token is refused.',
+    'an account has it. With the token of the link and a password, or a passkey where the application has them: ' +
+    'registers the user and signs them in. A password or a passkey without a token is refused.',
   user: 'anyone',
   fields: {
     email: { ...email, description: `${email.description}; without a token` },
     token,
     password: { type: 'string', description: '8 to 1024 bytes; with a token' },
+    response: { ...passkeyResponse, description: `${passkeyResponse.description}; with a token, not with a password` },
     name: { type: 'string', maxLength: 1000, description: 'A display name; with a token' },
     role: {
       type: 'string', maxLength: 1000, description: 'An initial claim, if the application allows it; with a token'
@@ -45,7 +56,7 @@ export const registerConfirmed = form({
   allowsExtraFields: true,
   answers: { 201: signedIn, 202: { type: 'null', description: 'Accepted: a mail follows' } },
   refuses: [
-    'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid_state', 'invalid_token', 'unauthenticated',
+    'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid', 'invalid_state', 'invalid_token', 'unauthenticated',
     'claim_not_allowed', 'exists', 'account_exists'
   ],
   hashes: 'password',
@@ -59,68 +70,134 @@ export const registerConfirmed = form({
     summary: 'The page that registers a user whose address is confirmed',
     user: 'anyone',
     customPage: 'register',
-    async open (auth, { token, form, typed, texts: { common, titles } }) {
-      const link = await openRegistration(auth, token)
-      await assertUnused(auth.capabilities, link)
+    async open (auth, view) {
+      const { request, token, form, typed, texts } = view
+      const { common, titles } = texts
+      const { email } = await openRegistration(auth, token)
       const { minPasswordLength, registration } = needed(auth.local, 'local')
       const { roles } = needed(registration, 'registration')
+      const username = usernameField(common.email, email)
+      const name = nameField(common.optionalName, textIn(typed.name), ALONG)
+      const others = [
+        roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
+        auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
+      ]
+      const byPassword = hasPasswords(auth) && form(titles.register, [
+        username, name, newPasswordField(common, common.password, minPasswordLength), others
+      ])
+      if (!canRegisterByPasskey(auth)) return { title: titles.register, content: byPassword }
+      const { signUpForm } = await import('../passkeys/sign-up.js')
+      const byPasskey = signUpForm(auth, view, !byPassword && [name, others])
+      // For browsers without scripts, or without passkeys.
+      const byMail = !byPassword && action(
+        auth.formPaths.get('local/mail-login'), { email, next: nextOfMail(auth, request) }, texts.mail.ask,
+        { look: 'quiet' })
       return {
         title: titles.register,
-        content: form(titles.register, [
-          usernameField(common.email, link.email),
-          nameField(common.optionalName, textIn(typed.name)),
-          newPasswordField(common, common.password, minPasswordLength),
-          roles.length > 0 && choice('role', common.role, common.noRole, roles, textIn(typed.role)),
-          auth.remember !== null && checkboxField('remember', common.remember, isChecked(typed.remember))
-        ])
+        script: byPasskey.script,
+        content: [!byPassword && username, ways(texts.signIn.or, byPassword, byPasskey.content, byMail)]
       }
     }
   }
 }, async (auth, submission) => {
-  const { request, fields: { email, token, name, role, remember } } = submission
+  const { fields: { email, token, response } } = submission
   const password = filledIn(submission.fields.password)
+  const hasPasskey = response !== undefined && response !== ''
   if (token === undefined) {
     // Not ignored: users of a page that asks for a password here would believe that it is set.
-    if (email === undefined || password !== undefined) {
-      throw invalidRequest('A registration begins with the e-mail alone; the password goes with the token of the mail.')
+    if (email === undefined || password !== undefined || hasPasskey) {
+      throw invalidRequest('A registration begins with the e-mail alone; the password or the passkey goes with the ' +
+        'token of the mail.')
     }
     await sendLink(auth, submission, checkedEmail(email))
     return ACCEPTED
   }
-  if (password === undefined) throw invalidRequest('A registration needs a password beside the token of the mail.')
+  const link = await readRegistration(auth, token)
+  if (hasPasskey && password === undefined && canRegisterByPasskey(auth)) {
+    return registerByPasskey(auth, submission, link, response)
+  }
+  if (password !== undefined && !hasPasskey && hasPasswords(auth)) {
+    return registerByPassword(auth, submission, link, password)
+  }
+  throw invalidRequest('A registration needs a password or, where the application has them, a passkey beside the ' +
+    'token of the mail.')
+})
 
-  const link = await openRegistration(auth, token)
-  const { accounts, capabilities: { entries } } = auth
+interface Fields {
+  readonly name?: string
+  readonly role?: string
+  readonly remember?: boolean | string
+}
+
+async function registerByPassword (
+  auth: AuthContext, submission: HashingSubmission<Fields>, link: Registration, password: string
+): Promise<FormAnswer> {
+  const { name, role, remember } = submission.fields
   const fields = { email: link.email, password, name, role, remember }
   const signInAgain = async (refusal: unknown): Promise<FormAnswer> => {
     const known = await registeredJustNow(auth, submission, fields)
     if (known === null) throw refusal
-    return signedInAs(await signIn(auth, request, known), 201)
+    return signedInAs(await signIn(auth, submission.request, known), 201)
   }
   if (await isUsed(auth.capabilities, link)) return signInAgain(new AuthError('invalid_token'))
-  const owner = digestOf(link.userId)
-  const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
   const userId = randomUUID()
-  try {
-    const authenticated = await createAccount(auth, submission.passwords, fields, {
-      userId,
-      isConfirmed: true,
-      async before () {
-        // Another request has used the link while this one hashed its password.
-        if (await isUsed(auth.capabilities, link)) throw new AuthError('exists')
-        if ((await accounts.findUser({ email: fields.email }))?.emailDisputed) throw new AuthError('account_exists')
-        // Before there is an account: whatever crashes from now on, the link makes no second one.
-        await entries?.put(use, MOST_USES)
-      }
-    })
-    return signedInAs(await signIn(auth, request, authenticated), 201)
-  } catch (error) {
-    // No user is there, or no longer, as when `onSignIn` refuses them: the link works again.
-    if (await accounts.findUser({ userId }) === null) await entries?.take(use.hash, use.kind, [owner])
+  return useLink(auth, submission, link, {
+    userId,
+    create: async before => createAccount(auth, submission.passwords, fields, { userId, isConfirmed: true, before })
+  }).catch(async (error: unknown) => {
     if (error instanceof AuthError && error.code === 'exists') return signInAgain(error)
     throw error
+  })
+}
+
+async function registerByPasskey (
+  auth: AuthContext, submission: Submission<Fields>, link: Registration, response: unknown
+): Promise<FormAnswer> {
+  if (await isUsed(auth.capabilities, link)) throw new AuthError('invalid_token')
+  const { request, fields: { name: typed, role, remember } } = submission
+  const claims = initialClaims(auth, { role: filledIn(role), saysVerified: false })
+  const name = checkedName(typed?.trim() ?? '')
+  const { createByPasskey } = await import('../passkeys/sign-up.js')
+  return useLink(auth, submission, link, {
+    userId: link.userId,
+    create: async before => ({
+      ...await createByPasskey(auth, { request, response }, { ...link, name, claims }, before),
+      remember: isChecked(remember)
+    })
+  })
+}
+
+/**
+ * Signs in the user whom a link creates. The link is used then.
+ *
+ * @param how `userId`: the id of the user; `create`: takes what comes right before there is one
+ */
+async function useLink (
+  auth: AuthContext,
+  { request }: Submission<unknown>,
+  link: Registration,
+  { userId, create }: { userId: string, create: (before: () => Promise<void>) => Promise<Findings> }
+): Promise<FormAnswer> {
+  const { accounts, capabilities: { entries } } = auth
+  const owner = digestOf(link.userId)
+  const use = { hash: digestOf(randomUUID()), kind: USED_REGISTRATION, owner, content: {}, startedAt: Date.now() }
+  const before = async (): Promise<void> => {
+    // Another request has used the link while this one hashed its password, or verified a passkey.
+    if (await isUsed(auth.capabilities, link)) throw new AuthError('exists')
+    await assertFree(accounts, link.email)
+    // Before there is an account: whatever crashes from now on, the link makes no second one.
+    await entries?.put(use, MOST_USES)
   }
-})
+  try {
+    return signedInAs(await signIn(auth, request, await create(before)), 201)
+  } catch (error) {
+    // No user has come of it, or is left, as when `onSignIn` refuses them: the link works again. Of
+    // two passkeys at once, the one that was late has the id of the user whom the other one made.
+    const isTaken = error instanceof AuthError && error.code === 'exists'
+    if (isTaken || await accounts.findUser({ userId }) === null) await entries?.take(use.hash, use.kind, [owner])
+    throw error
+  }
+}
 
 /**
  * Sends the link to an address in canonical form; to one that an account has, a mail that says so.
@@ -133,18 +210,10 @@ async function sendLink ({ accounts }: WithAccounts, { outbox }: Submission<unkn
   else outbox.sendTo('exists', email, user)
 }
 
-/** Verifies the token of a link to register, and says what it confirms. */
-async function openRegistration (
-  { mailTokens }: Pick<AuthContext, 'mailTokens'>, token: string
-): Promise<{ userId: string, email: string }> {
-  const { userId, to } = await needed(mailTokens, 'sendMail').verify('register', token)
-  return { userId, email: String(to) }
-}
-
 /** Makes a field in which the user may choose a value; `none` is the text of no value. */
 function choice (name: string, label: string, none: string, choices: readonly string[], chosen: string | null): Html {
   return html`<label>${label}
-<select name="${name}">
+<select name="${name}"${ALONG}>
 <option value="">${none}</option>
 ${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
 </select></label>`

@@ -15,7 +15,9 @@ import { hasFactors, scriptOf } from '../../core/methods.js'
 import { type FactorItem, type FactorPages, type FactorsView, factorNameField } from './factor-pages.js'
 import { RECOVERY } from './totp.js'
 
-export const factorsPage = page({ path: '/pages/factors', when: hasFactors }, async (auth, view) => {
+export const factorsPage = page({
+  path: '/pages/factors', when: hasFactors, whileImpersonating: true
+}, async (auth, view) => {
   const { request, reply, texts, typed, next, isLost } = view
   const { common, factors, confirm } = texts
   const here = pathOfPage(auth, 'factors', next)

@@ -19,6 +19,7 @@ async function guarded (t: Test, options: AuthPluginOptions = {}): Promise<Brows
   }, {}, app => {
     const { auth } = app
     const isRecent = auth.requireRecent({ within: 600, secondFactor: true })
+    const isCaller = auth.requireCaller({ by: ['session', 'token'] })
     const isAdmin = auth.requireClaims({ role: 'admin' })
     const guards = {
       '/vault': auth.requireSecondFactor,
@@ -27,9 +28,12 @@ async function guarded (t: Test, options: AuthPluginOptions = {}): Promise<Brows
       '/vault-or-admin': auth.anyOf(auth.requireSecondFactor, isAdmin),
       '/api/vault': [auth.requireBearer, auth.requireSecondFactor],
       '/api/payout': [auth.requireBearer, isRecent],
-      '/api/recent': [auth.requireBearer, auth.requireRecent({ within: 600 })]
+      '/api/recent': [auth.requireBearer, auth.requireRecent({ within: 600 })],
+      '/callers/vault': [isCaller, auth.requireSecondFactor],
+      '/callers/payout': [isCaller, isRecent]
     }
     for (const [url, preHandler] of Object.entries(guards)) app.get(url, { preHandler }, async () => 'passed')
+    app.get('/caller', { preHandler: isCaller }, async request => auth.caller(request).authentication)
     app.get('/authentication', async request => request.authentication)
   })
   const browser = new Browser(app)
@@ -145,9 +149,15 @@ t.test('a token says by which methods its user authenticated, and guards behind 
 
   t.strictSame(await asBearer('/api/vault', token), [200])
   t.strictSame(await asBearer('/api/recent', token), [200])
-  t.strictSame(await asBearer('/api/payout', token), [401, `${lacking}, max_age=600`], 'the second factor is older')
+  t.strictSame(await asBearer('/callers/vault', token), [200])
+  for (const url of ['/api/payout', '/callers/payout']) {
+    t.strictSame(await asBearer(url, token), [401, `${lacking}, max_age=600`], 'the second factor is older')
+  }
+  const { body } = await browser.app.inject({ url: '/caller', headers: { authorization: `Bearer ${token}` } })
+  const { auth_time: authTime = 0 } = decodeJwt<{ auth_time: number }>(token)
+  t.strictSame(JSON.parse(body), { at: new Date(authTime * 1000).toISOString(), secondFactor: true })
   await browser.post('/auth/local/reauthenticate', { code: nextCode(t, another) })
-  t.strictSame(await asBearer('/api/payout', await tokenOf(browser)), [200])
+  for (const url of ['/api/payout', '/callers/payout']) t.strictSame(await asBearer(url, await tokenOf(browser)), [200])
 })
 
 t.test('a token of a sign-in without a second factor has none, whatever claims its user has', async t => {

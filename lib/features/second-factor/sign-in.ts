@@ -220,7 +220,7 @@ export async function verifyCode (
  * @see RFC 6238 section 5.2
  */
 async function spendCode (
-  auth: Pick<AuthContext, 'accounts' | 'parts' | 'sealer'>,
+  auth: Pick<AuthContext, 'accounts' | 'mayAct' | 'parts' | 'sealer'>,
   submission: FactorSubmission,
   owner: CodeOwner,
   { kind, code }: TypedCode

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Act, answerWithStatus } from '../../core/act.js'
+import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentPrincipal, currentStatus } from '../../core/current-user.js'
 import { type FormAnswer, form } from '../../core/form.js'
@@ -17,12 +18,13 @@ const { Principal: principal } = openapiComponents.schemas
 
 const offered = {
   password: { type: 'boolean' },
-  registration: { type: 'boolean', description: 'By a password' },
+  registration: { type: 'boolean', description: 'By a password or a passkey' },
   passwordReset: { type: 'boolean', description: 'By a link in a mail' },
   mail: { type: 'boolean', description: 'By a link or a code in a mail' },
   passkeys: { type: 'boolean' },
   remember: { type: 'boolean', description: 'Whether a checkbox `remember` makes a longer session' },
-  providers: { type: 'array', items: { type: 'string' }, description: 'The names of the external providers' }
+  providers: { type: 'array', items: { type: 'string' }, description: 'The names of the external providers' },
+  impersonating: { type: 'boolean', description: 'Whether the user is shown to another one, who can end that' }
 }
 
 const time = { type: 'string', format: 'date-time' }
@@ -53,16 +55,18 @@ const sessionSchema = operation({
 
 export const readSession: Act = {
   mount ({ scope, auth }) {
-    const options = { schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false }
-    scope.get('/session', options, async request => ({
-      principal: await currentPrincipal(auth, request),
-      authentication: authenticationOf(request),
-      offers: offersOf(auth)
-    }))
+    const options = {
+      schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false, config: WHILE_IMPERSONATING
+    }
+    scope.get('/session', options, async request => {
+      const principal = await currentPrincipal(auth, request)
+      const impersonating = principal?.impersonator !== undefined
+      return { principal, authentication: authenticationOf(request), offers: { ...offersOf(auth), impersonating } }
+    })
   }
 }
 
-function offersOf ({ formPaths, remember, providers }: AuthContext): Record<keyof typeof offered, boolean | string[]> {
+function offersOf ({ formPaths, remember, providers }: AuthContext): Record<string, boolean | string[]> {
   return {
     password: formPaths.has('local/login'),
     registration: formPaths.has('local/register'),
@@ -75,6 +79,7 @@ function offersOf ({ formPaths, remember, providers }: AuthContext): Record<keyo
 }
 
 const route = {
+  whileImpersonating: true,
   summary: 'Sign out',
   user: 'signed-in-or-not',
   fields: {
@@ -146,6 +151,8 @@ async function endSessions (
 
 /** Signs a user out everywhere: ends all of their sessions, then the one of the request. */
 async function signOutEverywhere (auth: AuthContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  // The present user is the one who is shown.
+  refuseImpersonation(request)
   // A session that has ended already must not end sessions of a later sign-in.
   const principal = await currentPrincipal(auth, request)
   if (principal === null) return signOut(auth, request, reply)

@@ -20,12 +20,20 @@ export interface UserSession {
   lastSeenAt: Date
   /** The header `User-Agent` of the browser, at most 256 characters; null without one. */
   userAgent: string | null
-  /** How and when the user authenticated. */
+  /** How and when the user authenticated whose session it is. */
   methods: AuthenticationState['methods']
+  /** The id of the user as whom the user sees the application in it; null for none. */
+  impersonating: string | null
+  /**
+   * The id of the user whose session it is, where that one sees the application as this user; null
+   * for a session of this user.
+   */
+  impersonator: string | null
 }
 
 /**
- * Lists the open sessions of a user, the last used ones first.
+ * Lists the open sessions of a user, then those in which another one is shown this user, the last
+ * used ones first.
  *
  * @param current a request whose session is marked
  * @throws AuthError `unknown_user`, `unsupported`
@@ -38,12 +46,15 @@ export async function sessionsOfUser (
   return listed.map(session => ({
     id: publicId(session),
     current: session.idHash === currentHash,
-    ...shownSession(session)
+    ...shownSession(session),
+    impersonating: session.impersonator === null ? session.proofs.acting?.user.userId ?? null : null,
+    impersonator: session.impersonator
   }))
 }
 
 /**
- * Ends one session of a user and announces it like a sign-out.
+ * Ends one session of a user and announces it like a sign-out. One in which another user is shown
+ * this one ends as a whole.
  *
  * @returns false when the user has no open session with this id
  * @throws AuthError `unknown_user`, `unsupported`
@@ -71,11 +82,23 @@ function rowsIn ({ listedSessions }: AuthContext): StoredSessions {
   })
 }
 
-async function listOf (auth: AuthContext, userId: string): Promise<ListedSession[]> {
+interface Listed extends ListedSession { impersonator: string | null }
+
+async function listOf (auth: AuthContext, userId: string): Promise<Listed[]> {
   const rows = rowsIn(auth)
   const status = await auth.accounts.status(userId)
   if (status === null) throw new AuthError('unknown_user')
-  return rows.ofUser(userId, status.generation, Date.now())
+  const now = Date.now()
+  const [own, showing = []] = await Promise.all([
+    rows.ofUser(userId, status.generation, now),
+    auth.mayAct === null ? [] : rows.showing?.(userId, now)
+  ])
+  const present = showing.filter(({ proofs: { acting } }) =>
+    acting !== undefined && acting.generation === status.generation && acting.until > now)
+  return [
+    ...own.map(session => ({ ...session, impersonator: null })),
+    ...present.map(({ userId: impersonator, ...session }) => ({ ...session, impersonator }))
+  ]
 }
 
 /** A hash of what is in the store: neither that nor the id in the cookie can be found from it. */

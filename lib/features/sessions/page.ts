@@ -15,11 +15,11 @@ function signOutItem ({ auth, texts: { common, signIn }, record: { principal }, 
 }
 
 async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }: AccountView): Promise<Content> {
-  const { language, common, account } = texts
+  const { language, common, account, impersonation } = texts
   const sessions = auth.listedSessions === null ? null : await sessionsOfUser(auth, user.userId, request)
   const hidden = targets({ open: true })
-  const items = sessions?.map(({ id, current, lastSeenAt, userAgent }) => {
-    const device = deviceOf(userAgent) ?? account.unknownDevice
+  const items = sessions?.map(({ id, current, lastSeenAt, userAgent, impersonator }) => {
+    const device = impersonator === null ? deviceOf(userAgent) ?? account.unknownDevice : impersonation.listed
     const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
     const label = filled(account.endSession, { device })
     return html`<li><span>${device} <small>${used}</small></span>${!current &&

@@ -11,7 +11,14 @@ const VISITOR = { principal: null, authentication: null }
 
 t.test('a visitor learns how users sign in, and gets no cookie', async t => {
   const nothing = {
-    password: false, registration: false, passwordReset: false, mail: false, passkeys: false, remember: false, providers: []
+    password: false,
+    registration: false,
+    passwordReset: false,
+    mail: false,
+    passkeys: false,
+    remember: false,
+    providers: [],
+    impersonating: false
   }
   const sendMail = (): void => {}
   const baseUrl = 'https://app.example'

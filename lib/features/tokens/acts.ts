@@ -1,4 +1,5 @@
 import { type Act, answerWithStatus } from '../../core/act.js'
+import { WHILE_IMPERSONATING } from '../../core/acting.js'
 import type { Feature } from '../../core/feature.js'
 import { allowCaching } from '../published.js'
 import { FORM_OR_JSON, type SchemaTypes, objectOf, operation } from '../../core/schema.js'
@@ -83,7 +84,8 @@ const publishKeys: Act = {
     scope.get('/local/jwks.json', {
       schema: jwksSchema,
       onSend: async (_request, reply) => allowCaching(reply, 'public, max-age=300'),
-      exposeHeadRoute: false
+      exposeHeadRoute: false,
+      config: WHILE_IMPERSONATING
     }, async () => local?.jwks)
   }
 }

@@ -80,7 +80,7 @@ const BEARER_USE = {
 const accessTokens = lazily(async () => import('../oauth-server/token.js'))
 
 /** Matches the b64token of RFC 6750 section 2.1; the name of the scheme is case-insensitive. */
-export const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 export function bearerGuards (auth: AuthContext): BearerGuards {
   const publish = resourcePublisher(auth)
@@ -105,7 +105,7 @@ function requireBearerFor (
   const own = server && resource ? { authorization_servers: [server.issuer] } : undefined
   const { metadata = own } = required
   const all = resource === undefined ? scopes : [...resource.scopes.keys()]
-  const challenge = metadata === undefined ? {} : { resource_metadata: publish(use.audience, all, metadata) }
+  const metadataUrl = metadata === undefined ? undefined : publish(use.audience, all, metadata)
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
       return (await (await accessTokens()).verifyAccess(server, token, resource.url, request.log)).claims
@@ -115,42 +115,70 @@ function requireBearerFor (
     // A verifier may have been made for another audience.
     assertUsable(claims, use)
     return claims
-  }, scopes, challenge, all)
+  }, scopes, { asked: all, metadataUrl })
 }
 
-/**
- * @param challenge further parameters of `WWW-Authenticate`
- * @param asked the scopes that a client is told to ask for: those of the whole resource where they
- *   are known, since many clients ask once, for exactly these, and replace what they had before
- */
 function bearerGuard (
   verify: (token: string, request: FastifyRequest) => Promise<TokenClaims>, scopes: readonly string[] = [],
-  challenge = {}, asked = scopes
+  challenge: Challenge = { asked: scopes }
 ): Guard {
-  const parameters = Object.entries({ ...(asked.length > 0 && { scope: asked.join(' ') }), ...challenge })
-    .map(([name, value]) => `, ${name}="${value}"`).join('')
   return reading('Authorization', async (request: FastifyRequest, reply: FastifyReply) => {
     try {
-      const [, token] = BEARER.exec(authorizationOf(request)) ?? []
+      const token = bearerTokenOf(request)
       if (token === undefined) throw new AuthError('invalid_token')
       const claims = await verify(token, request)
       const granted = scopesIn(claims)
       if (!scopes.every(scope => granted.includes(scope))) throw new AuthError('insufficient_scope')
       request.token = claims
     } catch (error) {
-      if (error instanceof AuthError && ['invalid_token', 'insufficient_scope'].includes(error.code)) {
-        reply.header('WWW-Authenticate', `Bearer error="${error.code}"${parameters}`)
-      }
+      challengeRefused(request, reply, challenge, error)
       throw error
     }
   })
+}
+
+/** What a challenge tells a client about the resource. */
+export interface Challenge {
+  /**
+   * The scopes that a client is told to ask for: those of the whole resource where they are known,
+   * since many clients ask once, for exactly these, and replace what they had before.
+   */
+  readonly asked: readonly string[]
+  readonly metadataUrl?: string | undefined
+}
+
+/**
+ * Makes the header `WWW-Authenticate` of a refusal (RFC 6750 section 3, RFC 9728 section 5.1).
+ *
+ * @param error what was wrong with the token; undefined where none came: then there is no error to
+ *   name (RFC 6750 section 3.1)
+ */
+export function challengeOf ({ asked, metadataUrl }: Challenge, error?: string): string {
+  const parameters = { error, scope: asked.join(' ') || undefined, resource_metadata: metadataUrl }
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return `Bearer ${given.map(([name, value]) => `${name}="${value}"`).join(', ')}`.trim()
+}
+
+/** Adds the challenge to the answer where a bearer token was refused, or none came. */
+export function challengeRefused (
+  request: FastifyRequest, reply: FastifyReply, challenge: Challenge, refusal: unknown
+): void {
+  const { code = '' } = refusal instanceof AuthError ? refusal : {}
+  if (!['invalid_token', 'insufficient_scope'].includes(code)) return
+  const hasToken = /^Bearer\b/i.test(authorizationOf(request))
+  reply.header('WWW-Authenticate', challengeOf(challenge, hasToken ? code : undefined))
+}
+
+/** Returns the bearer token of a request; undefined for a request without one. */
+export function bearerTokenOf (request: FastifyRequest): string | undefined {
+  return BEARER.exec(authorizationOf(request))?.[1]
 }
 
 /**
  * Returns the header `Authorization`, and nothing when a request has several: Node.js takes the
  * first, and a proxy may have checked a later one (RFC 9110 section 5.3).
  */
-export function authorizationOf ({ raw, headers }: FastifyRequest): string {
+function authorizationOf ({ raw, headers }: FastifyRequest): string {
   // An injected request need not have raw headers.
   const names = (raw.rawHeaders ?? []).filter((_text, index) => index % 2 === 0)
   const count = names.filter(name => name.toLowerCase() === 'authorization').length

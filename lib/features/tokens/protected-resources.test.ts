@@ -49,7 +49,7 @@ t.test('a client without a token finds the authorization server, gets a token th
 
   const refused = await app.inject('/mcp')
   t.equal(refused.statusCode, 401)
-  t.equal(refused.headers['www-authenticate'], `Bearer error="invalid_token", scope="tools:read", resource_metadata="${METADATA_URL}"`)
+  t.equal(refused.headers['www-authenticate'], `Bearer scope="tools:read", resource_metadata="${METADATA_URL}"`)
   t.equal(refused.headers['cache-control'], 'no-store')
 
   const resource = new URL(RESOURCE)

@@ -216,6 +216,20 @@ function ownersContract (rule: Rule): void {
     assert.ok(await twin.changeFactors(bob.userId, to([ofBob, ofAda])), 'it is free again')
   })
 
+  managed('a user is created with a factor, or not at all where another user has its id', async (store, twin) => {
+    const passkey = factor({ id: 'shared', kind: 'passkey', name: 'Phone' })
+    const bob = newUser()
+    const ada = await store.createUser(ADA, [passkey])
+
+    assert.deepEqual(ada?.factors, ['passkey'])
+    assert.deepEqual(await twin.findUser({ userId: ADA.userId }), ada)
+    assert.deepEqual(await twin.factors(ADA.userId), [passkey])
+    assert.equal(await twin.createUser(bob, [{ ...passkey, name: 'stolen' }]), null)
+    assert.equal(await store.findUser({ userId: bob.userId }), null)
+    assert.deepEqual(await store.factors(ADA.userId), [passkey])
+    assert.ok(await twin.createUser(bob, [factor()]))
+  })
+
   managed('of many users who add one factor at once, one gets it', async (store, twin) => {
     const rivals = Array.from({ length: AT_ONCE }, () => newUser())
     for (const user of rivals) await store.createUser(user)

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Accounts } from '../../accounts/accounts.js'
 import {
-  type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions, capabilitiesOf
+  type Acting, type FoundSession, type NewSession, type OneTimeEntries, type SessionUser, type StoredSessions,
+  capabilitiesOf
 } from '../../session/store.js'
 import { assertHas } from './assertions.js'
 import { ADA as ADA_OF_DEV } from './fixtures.js'
@@ -10,6 +11,7 @@ import type { Rule } from './rule.js'
 
 const NOW = 1_800_000_000_000
 const { userId } = ADA_OF_DEV
+const OTHER_ID = '0b0c7f4e-5f0a-4f0e-8f50-3a1b0a2c9d11'
 const PROOFS = { at: NOW, methods: [{ method: 'provider', at: NOW }] } as const
 
 const ADA: SessionUser = {
@@ -106,6 +108,21 @@ export function sessionsContract (rule: Rule): void {
     const ofOther = session('e', { user: { ...ADA, userId: other }, admits: true })
     assert.equal(await sessions.insert(ofOther, null), 'admitted')
     assertHas(await store.findUser({ userId: other }), { isNew: undefined, claims: ADA_OF_DEV.claims })
+  })
+
+  kept('of several sessions that replace an open one alone, the first is written', async (sessions, twin) => {
+    await sessions.insert(session('a'), null)
+
+    const names = ['b', 'c', 'd', 'e']
+    const written = await Promise.all(names.map(async (name, index) =>
+      (index % 2 === 0 ? sessions : twin).insert(session(name, { onlyOpen: true }), 'a')))
+    assert.equal(written.filter(Boolean).length, 1)
+    const open = await Promise.all(names.map(async name => await openIn(sessions, name) !== null))
+    assert.deepEqual(open, written)
+    assert.equal(await sessions.insert(session('f'), 'a'), true, 'another replaces it as ever')
+    assert.equal(await sessions.insert(session('g', { onlyOpen: true }), 'f'), true)
+    await sessions.end('g', { now: NOW, isSignOut: false })
+    assert.equal(await twin.insert(session('h', { onlyOpen: true }), 'g'), false, 'one that has ended')
   })
 
   kept('a session is changed in part, and not any more once it has ended', async (sessions, twin) => {
@@ -212,6 +229,28 @@ export function sessionsContract (rule: Rule): void {
     const times = { createdAt: NOW, seenAt: NOW + 5, expiresAt: NOW + 60_000 }
     assert.deepEqual(listed[0], { idHash: 'a', proofs: PROOFS, userAgent: 'first', ...times })
     assert.deepEqual(listed.map(({ idHash }) => idHash), ['a', 'b'])
+  })
+
+  kept('the open sessions are listed in which an impersonation shows a user', async (sessions, twin) => {
+    const acting: Acting = {
+      user: { userId: OTHER_ID, provider: 'dev', claims: { sub: OTHER_ID } },
+      generation: 3,
+      reason: 'a ticket',
+      startedAt: NOW,
+      until: NOW + 60_000,
+      allowedAt: NOW
+    }
+    const user = { ...ADA, proofs: { ...PROOFS, acting } }
+    for (const idHash of ['showing', 'ended']) await sessions.insert(session(idHash, { user }), null)
+    await sessions.insert(session('own'), null)
+    await sessions.end('ended', END)
+
+    const listed = await twin.showing?.(OTHER_ID, NOW)
+    if (listed === undefined) return
+    const times = { createdAt: NOW, seenAt: NOW, expiresAt: NOW + 60_000 }
+    assert.deepEqual(listed, [{ idHash: 'showing', userId, proofs: user.proofs, userAgent: null, ...times }])
+    assert.deepEqual(await twin.showing?.(userId, NOW), [])
+    assert.deepEqual((await openIn(twin, 'showing'))?.user, user)
   })
 
   rule('a sign-out removes what the session owns, another end does not', async open => {

@@ -46,6 +46,7 @@ export const de: Texts = {
   register: {
     signIn: 'Mit einem bestehenden Konto anmelden',
     firstText: 'Wir schicken Ihnen einen Link per E-Mail. Öffnen Sie ihn, um fortzufahren.',
+    passkey: 'Konto mit einem Passkey erstellen'
   },
   forgotPassword: {
     title: 'Passwort zurücksetzen',
@@ -71,8 +72,8 @@ export const de: Texts = {
     nameSubmit: 'Namen speichern',
     confirmed: 'bestätigt',
     unconfirmed: 'nicht bestätigt',
-    disputed: 'Ein Anbieter bestätigt diese Adresse nicht mehr. Bis Sie sie bestätigen, können Sie sich nicht ' +
-      'per E-Mail anmelden und kein Passwort zurücksetzen.',
+    disputed: 'Ein Anbieter bestätigt diese Adresse nicht mehr. Bis Sie sie bestätigen, kommen Sie ' +
+      'per E-Mail nicht in Ihr Konto.',
     sendAgain: 'Link erneut senden',
     newEmail: 'Neue E-Mail-Adresse',
     emailSubmit: 'E-Mail-Adresse ändern',
@@ -226,6 +227,11 @@ export const de: Texts = {
       'einmal angezeigt.',
     endAll: 'Auch alle API-Schlüssel beenden'
   },
+  impersonation: {
+    text: 'Sie sehen dies als {user}.',
+    end: 'Beenden',
+    listed: 'Dieser Dienst, zur Unterstützung'
+  },
   errors: {
     invalid: 'E-Mail-Adresse oder Passwort ist falsch.',
     wrong_password: 'Das Passwort ist falsch.',
@@ -262,6 +268,7 @@ export const de: Texts = {
     sent_twice: 'Das wurde zweimal gesendet. Beim ersten Mal wurde es ausgeführt, und Sie wurden ' +
       'abgemeldet. Melden Sie sich neu an.',
     forbidden: 'Dazu sind Sie nicht berechtigt.',
+    impersonating: 'Das ist nicht möglich, solange Sie die Anwendung als jemand anderes sehen. Beenden Sie das zuerst.',
     reauthenticate: 'Melden Sie sich noch einmal an, um fortzufahren.',
     second_factor_required: 'Diese Anmeldung braucht einen zweiten Schritt: einen Code oder einen Passkey.',
     second_factor_missing: 'Dafür ist ein zweiter Anmeldeschritt nötig. Richten Sie ihn zuerst ein.',

@@ -46,6 +46,7 @@ export const english = {
   register: {
     signIn: 'Sign in instead',
     firstText: 'We’ll send a link to your e-mail address. Open it to continue.',
+    passkey: 'Create an account with a passkey'
   },
   forgotPassword: {
     title: 'Reset your password',
@@ -69,8 +70,8 @@ export const english = {
     nameSubmit: 'Save name',
     confirmed: 'confirmed',
     unconfirmed: 'not confirmed',
-    disputed: 'A provider no longer confirms this address. Until you confirm it, you can’t sign in or reset ' +
-      'your password by mail.',
+    disputed: 'A provider no longer confirms this address. Until you confirm it, no e-mail lets you into your ' +
+      'account.',
     sendAgain: 'Send the link again',
     newEmail: 'New e-mail address',
     emailSubmit: 'Change e-mail',
@@ -221,6 +222,11 @@ export const english = {
     madeText: 'Copy the key now and keep it like a password: it is not shown again.',
     endAll: 'End all API keys, too'
   },
+  impersonation: {
+    text: 'You see this as {user}.',
+    end: 'End',
+    listed: 'This service, in a support session'
+  },
   errors: {
     invalid: 'The e-mail or the password is wrong.',
     wrong_password: 'The password is wrong.',
@@ -255,6 +261,7 @@ export const english = {
     signed_out: 'You were signed out. Nothing was saved.',
     sent_twice: 'This was sent twice. It was done the first time, and you were signed out. Sign in again.',
     forbidden: 'You’re not allowed to do this.',
+    impersonating: 'This is not possible while you see the application as another user. End that first.',
     reauthenticate: 'Sign in again to continue.',
     second_factor_required: 'This sign-in needs a second step. Enter a code, or use a passkey.',
     second_factor_missing: 'This needs a second sign-in step. Set one up first.',

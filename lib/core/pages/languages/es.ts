@@ -46,6 +46,7 @@ export const es: Texts = {
   register: {
     signIn: 'Iniciar sesión en una cuenta existente',
     firstText: 'Te enviaremos un enlace por correo electrónico. Ábrelo para continuar.',
+    passkey: 'Crear una cuenta con una llave de acceso'
   },
   forgotPassword: {
     title: 'Restablecer la contraseña',
@@ -70,8 +71,8 @@ export const es: Texts = {
     nameSubmit: 'Guardar el nombre',
     confirmed: 'confirmado',
     unconfirmed: 'sin confirmar',
-    disputed: 'Un proveedor ya no confirma esta dirección. Hasta que la confirmes, no puedes iniciar sesión ' +
-      'ni restablecer la contraseña por correo.',
+    disputed: 'Un proveedor ya no confirma esta dirección. Hasta que la confirmes, ningún correo te da ' +
+      'acceso a tu cuenta.',
     sendAgain: 'Enviar el enlace otra vez',
     newEmail: 'Correo electrónico nuevo',
     emailSubmit: 'Cambiar el correo',
@@ -222,6 +223,11 @@ export const es: Texts = {
     madeText: 'Copia la clave ahora y guárdala como una contraseña: no se volverá a mostrar.',
     endAll: 'Anular también todas las claves de API'
   },
+  impersonation: {
+    text: 'Está viendo esto como {user}.',
+    end: 'Terminar',
+    listed: 'Este servicio, para asistencia'
+  },
   errors: {
     invalid: 'El correo electrónico o la contraseña no son correctos.',
     wrong_password: 'La contraseña no es correcta.',
@@ -258,6 +264,7 @@ export const es: Texts = {
     sent_twice: 'Esto se envió dos veces. La primera se llevó a cabo y tu sesión se ha cerrado. Vuelve a ' +
       'iniciar sesión.',
     forbidden: 'No tienes permiso para hacer esto.',
+    impersonating: 'No es posible mientras ve la aplicación como otra persona. Termine primero.',
     reauthenticate: 'Vuelve a iniciar sesión para continuar.',
     second_factor_required: 'Falta un segundo paso para iniciar sesión. Escribe un código o usa una llave de acceso.',
     second_factor_missing: 'Para esto hace falta un segundo paso al iniciar sesión. Configúralo primero.',

@@ -46,6 +46,7 @@ export const fr: Texts = {
   register: {
     signIn: 'Se connecter à un compte existant',
     firstText: 'Nous vous enverrons un lien par e-mail. Ouvrez-le pour continuer.',
+    passkey: 'Créer un compte avec une clé d’accès'
   },
   forgotPassword: {
     title: 'Réinitialiser votre mot de passe',
@@ -71,8 +72,8 @@ export const fr: Texts = {
     nameSubmit: 'Enregistrer le nom',
     confirmed: 'confirmée',
     unconfirmed: 'non confirmée',
-    disputed: 'Un fournisseur ne confirme plus cette adresse. Tant que vous ne l’avez pas confirmée, vous ne ' +
-      'pouvez ni vous connecter ni réinitialiser votre mot de passe par e-mail.',
+    disputed: 'Un fournisseur ne confirme plus cette adresse. Tant que vous ne l’avez pas confirmée, ' +
+      'aucun e-mail ne vous donne accès à votre compte.',
     sendAgain: 'Renvoyer le lien',
     newEmail: 'Nouvelle adresse e-mail',
     emailSubmit: 'Changer d’adresse e-mail',
@@ -227,6 +228,11 @@ export const fr: Texts = {
     madeText: 'Copiez la clé maintenant et conservez-la comme un mot de passe : elle ne sera plus affichée.',
     endAll: 'Révoquer aussi toutes les clés d’API'
   },
+  impersonation: {
+    text: 'Vous voyez ceci en tant que {user}.',
+    end: 'Terminer',
+    listed: 'Ce service, pour l’assistance'
+  },
   errors: {
     invalid: 'L’adresse e-mail ou le mot de passe est incorrect.',
     wrong_password: 'Le mot de passe est incorrect.',
@@ -263,6 +269,8 @@ export const fr: Texts = {
     sent_twice: 'Cet envoi est arrivé deux fois. Le premier a été exécuté et votre session est terminée. ' +
       'Reconnectez-vous.',
     forbidden: 'Vous n’avez pas l’autorisation de faire cela.',
+    impersonating: 'Ce n’est pas possible tant que vous voyez l’application en tant qu’un autre utilisateur. ' +
+      'Terminez d’abord.',
     reauthenticate: 'Connectez-vous à nouveau pour continuer.',
     second_factor_required: 'Cette connexion exige une deuxième étape. Saisissez un code ou utilisez une clé d’accès.',
     second_factor_missing: 'Une deuxième étape de connexion est nécessaire ici. Configurez-la d’abord.',

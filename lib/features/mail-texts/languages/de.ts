@@ -126,6 +126,11 @@ export const de: MailLanguage = {
       text: 'Ihr Konto hat einen neuen API-Schlüssel. Falls Sie das nicht waren, beenden Sie ihn und ändern Sie ' +
         'Ihr Passwort.'
     },
+    impersonated: {
+      subject: 'Der Support hat Ihr Konto angesehen',
+      text: 'Eine Person aus unserem Support hat die Anwendung so gesehen, wie Sie sie sehen. ' +
+        'Ihr Konto konnte sie nicht ändern.'
+    },
     'new-browser': {
       subject: 'Anmeldung in einem neuen Browser',
       text: 'Jemand hat sich in einem Browser, den wir noch nicht kennen, bei Ihrem Konto angemeldet. ' +

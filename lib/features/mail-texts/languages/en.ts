@@ -113,6 +113,10 @@ export const en: MailLanguage = {
       subject: 'An API key was created',
       text: 'Your account has a new API key. If this was not you, end it and change your password.'
     },
+    impersonated: {
+      subject: 'The support looked at your account',
+      text: 'A person of our support saw the application as you see it. They could not change your account.'
+    },
     'new-browser': {
       subject: 'A sign-in from a new browser',
       text: 'Someone signed in to your account from a browser that we have not seen before. ' +

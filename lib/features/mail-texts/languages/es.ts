@@ -118,6 +118,10 @@ export const es: MailLanguage = {
       subject: 'Se ha creado una clave de API',
       text: 'Tu cuenta tiene una clave de API nueva. Si no has sido tú, elimínala y cambia tu contraseña.'
     },
+    impersonated: {
+      subject: 'El soporte ha visto tu cuenta',
+      text: 'Una persona de nuestro soporte ha visto la aplicación como la ves tú. No podía cambiar tu cuenta.'
+    },
     'new-browser': {
       subject: 'Un inicio de sesión en un navegador nuevo',
       text: 'Alguien ha iniciado sesión en tu cuenta en un navegador que no conocemos. ' +

@@ -124,6 +124,11 @@ export const fr: MailLanguage = {
       subject: 'Une clé d’API a été créée',
       text: 'Votre compte a une nouvelle clé d’API. Si ce n’était pas vous, supprimez-la et changez votre mot de passe.'
     },
+    impersonated: {
+      subject: 'L’assistance a consulté votre compte',
+      text: 'Une personne de notre assistance a vu l’application comme vous la voyez. ' +
+        'Elle ne pouvait pas modifier votre compte.'
+    },
     'new-browser': {
       subject: 'Une connexion depuis un nouveau navigateur',
       text: 'Quelqu’un s’est connecté à votre compte depuis un navigateur que nous ne connaissons pas. ' +
