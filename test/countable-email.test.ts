@@ -1,7 +1,7 @@
 import t from 'tap'
 import { canonicalEmail, countableEmail } from '../lib/index.js'
 
-t.test('attack 203: spellings of one mailbox are counted as one', async t => {
+t.test('attack 211: spellings of one mailbox are counted as one', async t => {
   const spellings: Record<string, string[]> = {
     'ada@gmail.com': ['Ada@GMAIL.com', 'a.d.a@gmail.com', 'ada+trial@gmail.com', 'A.da+x+y@googlemail.com', 'ada.@gmail.com', ' ada+@gmail.com '],
     'a.da@outlook.com': ['A.Da+1@Outlook.com'],

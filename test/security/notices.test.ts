@@ -1,5 +1,5 @@
 /**
- * As a property of attack 201: no act and no call of `app.auth` changes by what a user signs in without a mail to the
+ * As a property of attack 209: no act and no call of `app.auth` changes by what a user signs in without a mail to the
  * user. What is new is in one of the two lists, or these tests fail.
  *
  * @see OWASP ASVS 5.0 6.3.7
@@ -294,7 +294,7 @@ function namesIn (value: object): string[] {
   return [...names]
 }
 
-t.test('attack 201: each act and each member of app.auth is said to change credentials, or to change none', async t => {
+t.test('attack 209: each act and each member of app.auth is said to change credentials, or to change none', async t => {
   const { app, routes } = await start(t)
   const all = [...new Set(routes), ...namesIn(app.auth)]
   const said = [...Object.keys(CHANGES), ...OTHERS]
@@ -303,7 +303,7 @@ t.test('attack 201: each act and each member of app.auth is said to change crede
 })
 
 for (const [name, { notice, isElsewhere = false, run }] of Object.entries(CHANGES)) {
-  t.test(`attack 201: ${name} changes a credential, and its user gets the mail ${notice}`, async t => {
+  t.test(`attack 209: ${name} changes a credential, and its user gets the mail ${notice}`, async t => {
     const world = await start(t)
     await run(world)
     await world.app.close()

@@ -81,7 +81,7 @@ t.test('the language is that of the request, else the first one', async t => {
   t.match(mailTexts({ name: 'Shop' })(mailOf('exists', { language: 'de-AT' })).html, /<html lang="de-AT" dir="ltr">/)
 })
 
-t.test('attack 202: what strangers and users chose is escaped, and begins neither a line nor a header', async t => {
+t.test('attack 210: what strangers and users chose is escaped, and begins neither a line nor a header', async t => {
   const app = mailTexts({ name: 'Ben & <b>Jerry</b>', languages: [{ ...en, direction: 'rtl' }] })
   const userAgent = '<img src=x> https://evil.example Firefox/1 Windows NT'
   const { subject, text, html: document } = app(mailOf('new-browser', { name: '<script>alert(1)</script>', userAgent }))

@@ -34,7 +34,7 @@ async function login (browser: Browser, user = ADA, headers = {}): Promise<void>
 
 const known = (browser: Browser): string[] => browser.cookies.get('svc_known')?.split('.') ?? []
 
-t.test('attack 200: the first sign-in is silent, one from another browser is told, with a link to the devices', async t => {
+t.test('attack 208: the first sign-in is silent, one from another browser is told, with a link to the devices', async t => {
   const made = await withAda(t)
   const [laptop, phone] = [new Browser(made.app), new Browser(made.app)]
   await login(laptop)
@@ -93,7 +93,7 @@ t.test('a browser is known for eight users, and the one who came first goes', as
   t.match(await made.mails.next('new-browser'), { to: ADA.email })
 })
 
-t.test('attack 200: a changed cookie, that of another user and that of another key do not make a browser known', async t => {
+t.test('attack 208: a changed cookie, that of another user and that of another key do not make a browser known', async t => {
   const store = new MemoryAuthStore()
   const made = await withAda(t, { store })
   await made.app.auth.createUser({ ...GRACE, emailVerified: true })
@@ -179,7 +179,7 @@ t.test('a sign-in in a route of the application from a new browser is told', asy
   t.strictSame(kinds, ['new-browser'])
 })
 
-t.test('attack 200: with a second factor, the browser is told of and known once the factor was sent', async t => {
+t.test('attack 208: with a second factor, the browser is told of and known once the factor was sent', async t => {
   const made = await startFactorApp(t, {}, NOTICES)
   const { secret } = await enrolAda(t, made)
   await made.app.auth.mailsSent()
