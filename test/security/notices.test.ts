@@ -282,6 +282,8 @@ const OTHERS: readonly string[] = [
   'findUser', 'links', 'users', 'countUsers', 'checkPassword', 'factors', 'sessions', 'keys', 'grants', 'openMailToken', 'mailsSent',
   'signInUrl', 'user', 'refresh', 'caller', 'anyOf', 'refuseCrossOrigin', 'prefix',
   ...['User', 'Verified', 'SecondFactor', 'Claims', 'Recent', 'Bearer', 'BearerFor', 'Caller'].map(guard => `require${guard}`),
+  // An impersonation changes no credential; it has a notice of its own, which is optional.
+  'impersonate', 'stopImpersonating', 'impersonationBar',
   // No methods, or for the class alone.
   'constructor', 'store', 'accounts', 'channel', 'canSignIn', 'sessionsEnded', 'emailChanged', 'sourceOf', 'existingUser'
 ]
