@@ -1,6 +1,11 @@
+import { isAsyncFunction } from 'node:util/types'
 import type { FastifyRequest } from 'fastify'
-import type { Principal } from './authentication.js'
-import { AuthError } from './errors.js'
+import type { OnCreate } from './accounts/accounts.js'
+import { type AuthStore, refusalBy } from './accounts/auth-store.js'
+import { mapAwaited } from './base/concurrency.js'
+import type { AuthenticationMethod, Principal } from './authentication.js'
+import { type AuthorizationClaims, authorizationClaims } from './claims.js'
+import { OptionsError } from './errors.js'
 import type { Identity, ProviderTokens } from './providers/provider.js'
 import type { User } from './accounts/account.js'
 
@@ -78,6 +83,52 @@ export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
-    throw error instanceof AuthError ? error : new AuthError('internal_error', { cause: error })
+    throw refusalBy(error)
   }
+}
+
+/** The argument of the hook `onCreateUser`: a user who is being created. */
+export interface UserCreation<Tx = unknown> {
+  /** The user, whose rows are written and not committed. */
+  user: User
+  /** How they came; `application` by `createUser` and the command line. */
+  method: AuthenticationMethod
+  /** According to the provider; absent for a user who came without one. */
+  identity?: ProviderIdentity
+  /** The form or the callback; for `createUser` the request of its last argument. */
+  request?: FastifyRequest
+  /** What the application's own statements run in: see {@link TransactionOf}. */
+  tx: Tx
+}
+
+/** What the hook `onCreateUser` may return. */
+export interface CreatedClaims {
+  /** Authorization claims, written with the user, and part of the first session. */
+  claims?: AuthorizationClaims
+}
+
+/**
+ * Called for each user who is created, in the transaction that creates them: rows that it writes by
+ * `tx` are committed with the user, or neither is. What it throws refuses the user. It may be
+ * called again after a conflict, so it must have no other effects. With SQLite it returns no
+ * promise.
+ */
+export type CreateUserHook<Tx = unknown> =
+  (creation: UserCreation<Tx>) => CreatedClaims | void | PromiseLike<CreatedClaims | void>
+
+/** Returns what a store asks about a user who is created; undefined without the hook. */
+export function creating (
+  { onCreateUser }: { readonly onCreateUser: CreateUserHook | null }, how: Omit<UserCreation, 'user' | 'tx'>
+): OnCreate | undefined {
+  if (onCreateUser === null) return
+  return (user, tx) => mapAwaited(onCreateUser({ ...how, user, tx }), result =>
+    result?.claims === undefined ? null : authorizationClaims(result.claims))
+}
+
+/** Refuses a hook that the store cannot ask: OptionsError. */
+export async function assertAsksHook (store: AuthStore, onCreateUser: CreateUserHook): Promise<void> {
+  const problem = store.hookProblem === undefined
+    ? 'needs a store that runs it in the transaction that creates a user, and says so by hookProblem'
+    : await store.hookProblem(isAsyncFunction(onCreateUser))
+  if (problem !== null) throw new OptionsError(`onCreateUser ${problem}`)
 }

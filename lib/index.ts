@@ -22,9 +22,9 @@ export {
   type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Factor, type Link,
   type Subject, type User, isBlocked, linksOf, statusOf, userOf
 } from './accounts/account.js'
-export { Accounts } from './accounts/accounts.js'
+export { Accounts, type OnCreate } from './accounts/accounts.js'
 export type {
-  AccountQuery, AuthStore, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
+  AccountQuery, AuthStore, CreateHook, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
 } from './accounts/auth-store.js'
 export type { UserChange, UserUpdate } from './accounts/changes.js'
 export type { ConfirmedEmail, FoundAddress, MailTokenClaims, NewPassword } from './accounts/credentials.js'
@@ -40,7 +40,8 @@ export type {
   BlockOptions, Cause, KeptSession, SignOutOptions, UserFactor, UserFilter, UserList, UserPage, UserToCreate
 } from './features/app-auth/users.js'
 export type {
-  Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn, SignInHook
+  CreateUserHook, CreatedClaims, Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn,
+  SignInHook, UserCreation
 } from './hooks.js'
 export type {
   ImpersonateOptions, ImpersonationBarOptions, ImpersonationOptions, ImpersonationRequest
@@ -91,9 +92,9 @@ export type * from './schema/sessions.js'
 export type { AuthenticationState, Principal } from './session/record.js'
 export type {
   Attempt, AttemptCounter, EndedSession, EntryKey, ExceededLimit, FoundSession, ListedSession, NewSession,
-  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, StoreCapabilities,
-  StoredSessions
+  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, ShowingSession,
+  StoreCapabilities, StoredSessions
 } from './session/store.js'
 export { MemoryAuthStore } from './engines/memory/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './engines/sql.js'
-export type { SqlEngine } from './engines/sql.js'
+export type { SqlEngine, TransactionOf } from './engines/sql.js'

@@ -1,7 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
-import type { DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
+import type { CreateUserHook, DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
@@ -26,7 +26,7 @@ import { assertCapabilities, capabilitiesOf } from './session/store.js'
 import { FEATURE_OPTIONS, type FeatureOptions, pagesOf, partsOf } from './features/options.js'
 
 /** The options of the plugin, which `register` takes. */
-export interface AuthPluginOptions extends FeatureOptions {
+export interface AuthPluginOptions<Tx = unknown> extends FeatureOptions {
   /** The public URL, as `https://app.example`; providers, `sendMail` and passkeys need it. */
   baseUrl?: string | undefined
   /** External identity providers; a login and a callback route are mounted for each. */
@@ -34,7 +34,7 @@ export interface AuthPluginOptions extends FeatureOptions {
   /** The built-in identity provider, whose routes are then mounted: passwords and tokens. */
   local?: LocalIdentityProvider | undefined
   /** The store of users, links and claims; default in memory, lost on restart. */
-  store?: AuthStore | undefined
+  store?: AuthStore<Tx> | undefined
   /** The plugin's session; absent when the application has registered @fastify/session itself. */
   session?: SessionOptions | undefined
   /**
@@ -47,6 +47,8 @@ export interface AuthPluginOptions extends FeatureOptions {
   prefix?: string | undefined
   /** When an unknown identity is linked to the user with its e-mail; default `verified-email`. */
   linking?: LinkingPolicy | undefined
+  /** Called in the transaction that creates a user; may write rows by `tx`, give claims, refuse. */
+  onCreateUser?: CreateUserHook<Tx> | undefined
   /** Called before each sign-in is written into the session; may grant claims, or refuse. */
   onSignIn?: SignInHook | undefined
   /** Called before an identity is linked to the signed-in user who asked for it; may refuse. */
@@ -80,7 +82,7 @@ export interface AuthPluginOptions extends FeatureOptions {
 }
 
 /** The options, and the options that Fastify takes for any plugin. */
-export type GivenOptions = AuthPluginOptions & Omit<RegisterOptions, 'prefix'>
+export type GivenOptions<Tx = unknown> = AuthPluginOptions<Tx> & Omit<RegisterOptions, 'prefix'>
 
 const OF_A_PROVIDER = 'it is an option of a provider, ' +
   'such as providers: [new GoogleProvider({ clientId, clientSecret })]'
@@ -114,6 +116,8 @@ const OPTIONS = {
   linking: optional(
     mustBe("'verified-email', 'never' or a function (existing, identity) => boolean", (value): value is LinkingPolicy =>
       value === 'verified-email' || value === 'never' || typeof value === 'function'), 'verified-email'),
+  onCreateUser: optional(
+    callable<CreateUserHook>('({ user, method, identity, request, tx }) => { claims } or nothing'), null),
   onSignIn: optional(callable<SignInHook>('({ request, principal, identity, tokens, created }) => void'), null),
   onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
   onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
@@ -145,7 +149,9 @@ export function resolveOptions (
   assertKnownOptions('fastify-svc-auth', options, Object.keys(OPTIONS), name => ELSEWHERE.get(name))
   assertOneVersion(options)
   const given = checkedMembers(options, OPTIONS)
-  const { baseUrl, dataSecret: dataSecrets, linking, local, onDelete, onLink, onSignIn, providers, store } = given
+  const {
+    baseUrl, dataSecret: dataSecrets, linking, local, onCreateUser, onDelete, onLink, onSignIn, providers, store
+  } = given
   const { prefix: context = '' } = around
   const prefix = prefixIn(context, given.prefix)
   const mailTokens = local?.mail == null ? null : local.mailTokens(dataSecrets)
@@ -215,6 +221,7 @@ export function resolveOptions (
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
     parts,
+    onCreateUser,
     onDelete,
     onLink,
     onSignIn,

@@ -9,6 +9,7 @@ import { Auth } from './features/app-auth/auth.js'
 import type { AuthEvents } from './audit.js'
 import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
+import { assertAsksHook } from './hooks.js'
 import { METHODS, SIGN_IN_CHECKS, actingRuleOf, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { isSecureOrLocal } from './core/fetching.js'
@@ -59,11 +60,12 @@ declare module 'fastify' {
     <
       Server extends RawServerBase = RawServer,
       TypeProvider extends FastifyTypeProvider = TypeProviderDefault,
-      Logger extends FastifyBaseLogger = LoggerDefault
+      Logger extends FastifyBaseLogger = LoggerDefault,
+      Tx = unknown
     >(
       // By the name that fastify-plugin adds, so that no other plugin is meant.
       plugin: FastifyPluginAsync<AuthPluginOptions, Server, TypeProvider, Logger> & Record<'fastifySvcAuth', unknown>,
-      options: GivenOptions
+      options: GivenOptions<Tx>
     ): T
   }
 }
@@ -92,7 +94,8 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     rateLimit: app.hasDecorator('createRateLimit'),
     prefix: app.prefix
   })
-  const { local, store, session } = options
+  const { local, onCreateUser, store, session } = options
+  if (onCreateUser !== null) await assertAsksHook(store, onCreateUser)
   warnInProduction(app, options)
   if (store instanceof SqlAuthStore) store.connect(app.log)
   if (session !== null) await registerSession(app, session)

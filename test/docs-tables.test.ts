@@ -111,6 +111,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
   const {
     site: { baseUrl, trustedOrigins },
     local,
+    onCreateUser,
     onSignIn,
     onLink,
     onDelete,
@@ -164,6 +165,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       changePasswordPage: changePasswordPage ?? nothing,
       pages: layout ?? nothing,
       linking,
+      onCreateUser: onCreateUser ?? nothing,
       onSignIn: onSignIn ?? nothing,
       onLink: onLink ?? nothing,
       onDelete: onDelete ?? nothing,
@@ -407,7 +409,7 @@ function kindOf (type: ts.Type): string {
   if (type.getCallSignatures().length > 0) return 'function'
   const element = checker.isArrayType(type) ? checker.getIndexTypeOfType(type, ts.IndexKind.Number) : undefined
   if (element !== undefined) return `${[...new Set((element.isUnion() ? element.types : [element]).map(kindOf))].join(' or ')}[]`
-  return ['ExternalProvider', 'LocalIdentityProvider', 'AuthStore'].find(name => typeOf(name) === type) ?? 'object'
+  return ['ExternalProvider', 'LocalIdentityProvider', 'AuthStore'].find(name => typeOf(name).symbol === type.symbol) ?? 'object'
 }
 
 /** The value that a file gives to an option that is not there. */

@@ -56,6 +56,7 @@ t.test('options that are not given have a default', async t => {
     remember: null,
     prefix: '/auth',
     linking: 'verified-email',
+    onCreateUser: null,
     onSignIn: null,
     onLink: null,
     onDelete: null,
@@ -198,6 +199,7 @@ t.test('the path of the cookie may be one that covers the routes', async t => {
 t.test('how identities are linked, the hook and the pages are taken as they are', async t => {
   const given = {
     linking: () => true,
+    onCreateUser: () => {},
     onSignIn: () => {},
     changePasswordPage: '/password?from=app#form'
   }
@@ -435,6 +437,11 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
     `linking ${JSON.stringify(linking)}`,
     { linking },
     /^linking must be 'verified-email', 'never' or a function/
+  ]),
+  ...[null, 'hook', true, {}].map((onCreateUser): [string, object, RegExp] => [
+    `onCreateUser ${JSON.stringify(onCreateUser)}`,
+    { onCreateUser },
+    /^onCreateUser must be a function/
   ]),
   ...[null, 'hook', true, {}].map((onLink): [string, object, RegExp] => [`onLink ${JSON.stringify(onLink)}`, { onLink }, /^onLink must be a function/]),
   ...[null, 'hook', true, {}].map((onSignIn): [string, object, RegExp] => [

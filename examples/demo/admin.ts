@@ -87,6 +87,12 @@ export async function mountAdmin (
     return redirectDone(reply, pathOf(request.query), 'unblocked')
   })
 
+  const reason = { schema: { body: { type: 'object', required: ['reason'], properties: { reason: { type: 'string' } } } } }
+  scope.post<ChangeOfUser & { Body: { reason: string } }>('/admin/users/:userId/see', reason, async (request, reply) => {
+    await auth.impersonate(request, request.params.userId, { reason: request.body.reason })
+    return reply.redirect('/', 303)
+  })
+
   scope.get<ChangeOfUser>('/admin/users/:userId', async (request, reply) => {
     const { userId } = request.params
     const user = await auth.findUser({ userId })
@@ -166,6 +172,12 @@ function row (user: User, isSelf: boolean, query: string): Html {
               <button class="danger" formaction="${path}/${action.toLowerCase()}${query}"
                 aria-label="${action} ${who}">${action}</button>
             </form>`}
+        ${!isSelf && claims.role !== 'admin' && html`
+          <form method="post" action="${path}/see">
+            <input name="reason" required maxlength="200" placeholder="Reason"
+              aria-label="Reason to see what ${who} sees">
+            <button class="quiet" aria-label="See what this user sees: ${who}">See what this user sees</button>
+          </form>`}
       </li>`
 }
 

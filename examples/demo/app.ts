@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
+import { ApiKeys } from 'fastify-svc-auth/api-keys'
 import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
@@ -15,6 +16,7 @@ import { html } from './html.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
 import { type DevMailbox, mountMailbox } from './mailbox.js'
+import { mountScripts } from './scripts.js'
 import { sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
 
@@ -74,6 +76,8 @@ export async function mountApp (
       resources: { [`${baseUrl}/api`]: { scopes: { profile: 'See your name and your e-mail address' } } },
       clients: [assistantOf(baseUrl)]
     }),
+    apiKeys: new ApiKeys({ prefix: 'demo', scopes: { profile: 'See your name and your e-mail address' }, selfService: true }),
+    impersonation: { allow: ({ actor, user }) => actor.claims.role === 'admin' && user.claims.role !== 'admin' },
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',
@@ -82,8 +86,9 @@ export async function mountApp (
     })
   })
 
-  mountHome(app)
+  mountHome(app, baseUrl)
   mountAssistant(app, baseUrl)
+  mountScripts(app)
   if (mailbox !== null) mountMailbox(app, mailbox)
   await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {
@@ -107,7 +112,7 @@ function setUpProblemPages (app: FastifyInstance): void {
   app.setNotFoundHandler((_request, reply) => sendProblem(reply.code(404), new AuthError('not_found')))
 }
 
-function sendProblem (reply: FastifyReply, error?: AuthError): FastifyReply {
+async function sendProblem (reply: FastifyReply, error?: AuthError): Promise<FastifyReply> {
   const { principal } = reply.request
   return sendPage(reply, STATUS_CODES[reply.statusCode] ?? 'Error', html`
     <p>${error?.message ?? 'Something went wrong. Check what you entered, and try again.'}</p>

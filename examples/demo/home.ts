@@ -15,7 +15,7 @@ const METHODS: ReadonlyMap<string, string> = new Map([
 const LIST = new Intl.ListFormat('en')
 
 /** The page of a signed-in user: what the application knows from the plugin. */
-export function mountHome (app: FastifyInstance): void {
+export function mountHome (app: FastifyInstance, baseUrl: string): void {
   const { auth } = app
 
   // Refreshed, so that a change of the claims shows on the next request.
@@ -36,6 +36,8 @@ export function mountHome (app: FastifyInstance): void {
           it out from here.</span></li>
         <li><span>Forget your password on the sign-in page${hasMailbox && ': the mail comes to the mailbox above'}.</span></li>
         <li><span><a href="/assistant">Connect an assistant</a> to your account, as an AI assistant would be.</span></li>
+        <li><span><a href="/auth/pages/account?open=keys">Make an API key</a>, and let a script send it:
+          <code>curl -H "Authorization: Bearer $KEY" ${baseUrl}/api/profile</code></span></li>
         <li><span>Become an administrator: the page above says how. It asks for a second factor first.</span></li>
       </ul>
     </section>

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import formbody from '@fastify/formbody'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { type Html, html } from './html.js'
+import { Html, html } from './html.js'
 
 const FILES = {
   '/auth.css': 'text/css; charset=utf-8',
@@ -64,12 +64,14 @@ export function redirectDone (reply: FastifyReply, path: string, done: keyof typ
 }
 
 /** Sends a page of the application. */
-export function sendPage (reply: FastifyReply, title: string, content: Html): FastifyReply {
+export async function sendPage (reply: FastifyReply, title: string, content: Html): Promise<FastifyReply> {
   const { principal, query, routeOptions, server } = reply.request
+  const bar = new Html(await server.auth.impersonationBar(reply.request, { next: '/admin' }))
   // Anyone can write the address, so its code is looked up and never shown.
   const done = new Map(Object.entries(DONE)).get(Object(query).done)
   const codesLeft = Object(query).recovery_codes_left
   const header = html`
+    ${bar}
     <a href="/"><img src="/icon.svg" alt="" width="32" height="32"> fastify-svc-auth</a>
     <nav aria-label="Pages">
       ${PAGES.filter(([path]) => server.hasRoute({ method: 'GET', url: path })).map(([path, label]) => html`

@@ -157,6 +157,17 @@ export function linkAt ({ links }: Pick<Account, 'links'>, provider: string): Ac
   return links.find(link => link.provider === provider)
 }
 
+/** Returns an account with other factors, in their order, and with their kinds in its notes. */
+export function withFactors (account: Account, factors: readonly Factor[]): Account {
+  const { factors: _, ...extras } = account.extras
+  const kinds: FactorKind[] = [...new Set(factors.map(({ kind }) => kind))].sort()
+  return {
+    ...account,
+    extras: { ...extras, ...(kinds.length > 0 && { factors: kinds }) },
+    factors: [...factors].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+  }
+}
+
 /** Returns an account with a link, in place of the one that it has at this provider. */
 export function withLink (account: Account, { provider, subject, claims }: AccountLink): Account {
   const links = [...account.links.filter(link => link.provider !== provider), { provider, subject, claims }]

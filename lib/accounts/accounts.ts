@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
+import { mapAwaited } from '../base/concurrency.js'
 import type { AuthorizationClaims } from '../claims.js'
 import {
-  type Credential, type Factor, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
+  type Credential, type Link, type User, assertCanonical, generationOf, userOf, withSearchKeys
 } from './account.js'
-import { type AccountQuery, type AuthStore, type Rule, type UniqueKeys, wrapStoreErrors } from './auth-store.js'
+import {
+  type AccountQuery, type AuthStore, type CreateHook, type Rule, type UniqueKeys, wrapStoreErrors
+} from './auth-store.js'
 import { type NotedBrowser, type UserChange, type UserUpdate, userRules } from './changes.js'
 import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, credentialRules
@@ -12,12 +15,18 @@ import {
   type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
 } from './sign-in.js'
 import {
-  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule, withFactors
+  type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
 } from './factors.js'
 import {
   type CanSignIn, type EnteredIdentity, type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn,
   identityRules, newAccount
 } from './identities.js'
+
+/**
+ * Asked about each user who is created, in the transaction `tx` that creates them. Returns claims
+ * for them, or null; something to await where the function of the application did.
+ */
+export type OnCreate = (user: User, tx: unknown) => AuthorizationClaims | null | PromiseLike<AuthorizationClaims | null>
 
 /**
  * The operations on the accounts of a store: each asks one rule. `app.auth` is for applications;
@@ -84,14 +93,15 @@ export class Accounts {
    * Creates a user with a first link and, for a local account, a password.
    *
    * @param user with an id that no other user has
-   * @param factors which they have from the beginning, such as a passkey; default none
+   * @param onCreate is asked about the user; default nothing is
    * @returns null, and nothing was written, when another user has this e-mail, link or factor
    * @throws AuthError `invalid_email` when the e-mail is not canonical, `invalid_request` for a
-   *   local account without a password, or whose subject is not the e-mail
+   *   local account without a password, or whose subject is not the e-mail, what `onCreate` throws
    */
-  async createUser (user: NewUser, factors: readonly Factor[] = []): Promise<User | null> {
-    const account = withSearchKeys(withFactors(newAccount(user, Date.now()), factors))
-    return await wrapStoreErrors(() => this.#store.insert(account)) ? userOf(account) : null
+  async createUser (user: NewUser, onCreate?: OnCreate): Promise<User | null> {
+    const account = withSearchKeys(newAccount(user, Date.now()))
+    const { hook, created } = creation(onCreate)
+    return await wrapStoreErrors(() => this.#store.insert(account, hook)) ? created(userOf(account)) : null
   }
 
   /**
@@ -121,17 +131,21 @@ export class Accounts {
    * @param newUser the user to create, with this identity as their first link
    * @param holds whether nothing is written of a user who has the link, because a second factor may
    *   be due: {@link signIn} writes it then; default never. Like a {@link Rule} it has no effects.
+   * @param onCreate as for {@link createUser}
    * @returns the user with the link; or the one who has the e-mail, then nothing was written
    */
   async enterIdentity (
     identity: LinkedIdentity,
     email: string | null,
     newUser: NewUser,
-    holds: (user: User) => boolean = () => false
+    holds: (user: User) => boolean = () => false,
+    onCreate?: OnCreate
   ): Promise<EnteredIdentity> {
     const { provider, subject } = identity
     const rule = identityRules.enterIdentity(identity, newAccount(newUser, Date.now()), holds)
-    return this.#change({ provider, subject }, rule, { email })
+    const { hook, created } = creation(onCreate)
+    const entered = await this.#change({ provider, subject }, rule, { email }, hook)
+    return entered.as === 'new' ? { ...entered, user: created(entered.user) } : entered
   }
 
   /**
@@ -173,18 +187,24 @@ export class Accounts {
    *
    * @param how `newId`: the id of the user to create; null where none may be. `holds`: as for
    *   {@link enterIdentity}, where an address was proven before. `existing`: default `remove`, or
-   *   the `keep` of {@link unprovenMethods}, which keeps what it stands for
+   *   the `keep` of {@link unprovenMethods}, which keeps what it stands for. `onCreate`: as for
+   *   {@link createUser}
    * @returns null, and nothing was written, when what was found has changed, or no user has the
    *   address and none may be created
    * @throws AuthError `blocked`; `choice_required` when `existing` stands for another list
    */
   async signInByMail (
-    proven: ProvenMailbox, how: { newId: string | null, holds: (user: User) => boolean, existing?: string }
+    proven: ProvenMailbox,
+    how: {
+      newId: string | null, holds: (user: User) => boolean, existing?: string, onCreate?: OnCreate | undefined
+    }
   ): Promise<MailSignIn | null> {
     const { user, email } = proven
     const userId = user?.userId ?? how.newId ?? randomUUID()
     const rule = signInByMail(proven, { existing: 'remove', ...how, now: Date.now() })
-    return this.#change({ userId }, rule, { email })
+    const { hook, created } = creation(how.onCreate)
+    const signedIn = await this.#change({ userId }, rule, { email }, hook)
+    return signedIn?.as === 'new' ? { ...signedIn, user: created(signedIn.user) } : signedIn
   }
 
   /**
@@ -405,10 +425,25 @@ export class Accounts {
     return this.#change({ userId }, changeFactorsRule(change, Date.now()))
   }
 
-  #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}): Promise<T> {
+  #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}, hook?: CreateHook): Promise<T> {
     return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
       const decision = rule(...given)
       return decision.account == null ? decision : { ...decision, account: withSearchKeys(decision.account) }
-    }))
+    }, hook))
+  }
+}
+
+/** The hook for a store, and the created user with the claims that it was asked for last. */
+function creation (onCreate: OnCreate | undefined): { hook?: CreateHook, created: (user: User) => User } {
+  if (onCreate === undefined) return { created: user => user }
+  let claims: AuthorizationClaims = {}
+  return {
+    hook (account, tx) {
+      return mapAwaited(onCreate(userOf(account), tx), granted => {
+        claims = { ...account.claims, ...granted }
+        return { ...account, claims }
+      })
+    },
+    created: user => ({ ...user, claims })
   }
 }

@@ -69,11 +69,23 @@ export interface Decision<T> {
 export type Rule<T> = (account: Account | null, holders: Holders) => Decision<T>
 
 /**
+ * What the application does for a user who is created: asked when the account is written and before
+ * it is committed. Returns the account with the claims that it adds, and something to await only
+ * where the function of the application did. What it throws, or rejects with, refuses the user.
+ *
+ * @param tx the transaction, for statements of the application; null where the store has none
+ */
+export type CreateHook<Tx = unknown> = {
+  /** As a method, so that an engine, whose transactions have one type, serves a store of any. */
+  ask (account: Account, tx: Tx): Account | PromiseLike<Account>
+}['ask']
+
+/**
  * Keeps accounts. It has no rules: {@link Accounts} has them, and {@link AuthStore.change} asks
  * them. What {@link Accounts} says of all of its methods holds here too; the caller has checked
  * ids, e-mails and claims.
  */
-export interface AuthStore {
+export interface AuthStore<Tx = unknown> {
   /** Looks up a user; null for an unknown one. */
   findUser (query: UserQuery): Promise<User | null>
 
@@ -102,9 +114,11 @@ export interface AuthStore {
    * Adds an account.
    *
    * @returns false, and nothing was written, when its id, its e-mail, one of its links or the id of
-   *   one of its factors is taken
+   *   one of its factors is taken; then the hook was not asked
+   * @throws what the hook throws: an AuthError as it is, `internal_error` for others, never taken
+   *   for an answer to a statement of the store; then nothing was written
    */
-  insert (account: Account): Promise<boolean>
+  insert (account: Account, hook?: CreateHook<Tx>): Promise<boolean>
 
   /**
    * Asks a rule about an account and writes what it decides, all or nothing: what the rule was
@@ -113,14 +127,28 @@ export interface AuthStore {
    * is raised.
    *
    * @param keys what the rule may give to an account
+   * @param hook as for {@link insert}, where the rule makes an account
    * @returns the `result` of the rule
    * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
    *   the deletion, `exists` when another user has the id of a factor that is to be written
    */
-  change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T>
+  change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>, hook?: CreateHook<Tx>): Promise<T>
+
+  /**
+   * Why the store cannot ask hooks, as what follows the name of the option; null where it can. A
+   * store without this member asks none.
+   *
+   * @param isAsync whether the function of the application is an async function
+   */
+  hookProblem?: (isAsync: boolean) => Promise<string | null>
 
   /** Releases what the store opened itself. Called when the application closes. */
   close (): Promise<void>
+}
+
+/** The error for the caller of a store: what a hook threw, or its statements have led to. */
+export function refusalBy (error: unknown): AuthError {
+  return error instanceof AuthError ? error : new AuthError('internal_error', { cause: error })
 }
 
 /** Asks a store of the application, which may reject with whatever its driver throws. */

@@ -1,10 +1,9 @@
 import { AuthError } from '../errors.js'
 import {
-  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withKeysEnded, withLink,
-  withSessionsEnded, withoutEmail
+  type Account, type User, isBlocked, isConfirmed, linkAt, userOf, withEmail, withFactors, withKeysEnded,
+  withLink, withSessionsEnded, withoutEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
-import { withFactors } from './factors.js'
 import { withProvenEmail } from './sign-in.js'
 import { isAtGeneration, requireAccount } from './identities.js'
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  type Account, type Factor, type FactorKind, type User, userOf, withKeysEnded, withSessionsEnded
+  type Account, type Factor, type FactorKind, type User, userOf, withFactors, withKeysEnded, withSessionsEnded
 } from './account.js'
 import { AuthError } from '../errors.js'
 import type { Rule } from './auth-store.js'
@@ -122,17 +122,6 @@ function assertNoLostFactor ({ extras, factors }: Account): void {
 export function assertNoneLost ({ factors: kinds = [] }: Pick<User, 'factors'>, factors: readonly Factor[]): void {
   if (kinds.every(kind => factors.some(factor => factor.kind === kind))) return
   throw new AuthError('unavailable', { cause: new Error('the table of factors lacks one that the user has') })
-}
-
-/** Returns an account with other factors, in their order, and with their kinds in its notes. */
-export function withFactors (account: Account, factors: readonly Factor[]): Account {
-  const { factors: _, ...extras } = account.extras
-  const kinds: FactorKind[] = [...new Set(factors.map(({ kind }) => kind))].sort()
-  return {
-    ...account,
-    extras: { ...extras, ...(kinds.length > 0 && { factors: kinds }) },
-    factors: [...factors].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
-  }
 }
 
 /** The hashes of the recovery codes that were not used. */

@@ -1,8 +1,9 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, CONFIRMED, type Link, OWN_PROVIDERS, type Subject, type User, assertCanonical,
-  generationOf, isConfirmed, linkAt, linksOf, userOf, withEmail, withLink, withSessionsEnded, withVouching
+  type Account, type AccountLink, CONFIRMED, type Factor, type Link, OWN_PROVIDERS, type Subject, type User,
+  assertCanonical, generationOf, isConfirmed, linkAt, linksOf, userOf, withEmail, withFactors, withLink,
+  withSessionsEnded, withVouching
 } from './account.js'
 import type { Rule } from './auth-store.js'
 
@@ -30,15 +31,17 @@ export interface NewUser extends Pick<User, 'userId' | 'email' | 'name' | 'claim
   link: AccountLink
   /** Argon2id PHC string, for a user with a password. */
   passwordHash?: string
+  /** Which they have from the beginning, such as a passkey; default none. */
+  initialFactors?: readonly Factor[]
 }
 
 export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
-  const { userId, email, name, claims, link, passwordHash = null } = newUser
+  const { userId, email, name, claims, link, passwordHash = null, initialFactors = [] } = newUser
   const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
   const extras = { created_at: now, ...(newUser.isNew && { is_new: true as const }) }
   const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash, factors: [] }, link)
-  return withVouching(account, voucher, newUser.emailVerified)
+  return withFactors(withVouching(account, voucher, newUser.emailVerified), initialFactors)
 }
 
 function refreshIdentity (identity: LinkedIdentity): Rule<User | null> {

@@ -2,10 +2,10 @@ import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import {
   type Account, type AccountLink, type FactorKind, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
-  linksOf, userOf, withConfirmedEmail, withKeysEnded, withLink, withSessionsEnded
+  linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
-import { type FactorChange, changeFactorsRule, withFactors } from './factors.js'
+import { type FactorChange, changeFactorsRule } from './factors.js'
 import {
   type FoundUser, type LinkedIdentity, type NotedSignIn, isAsFound, newAccount, notedSignIn, withIdentity
 } from './identities.js'

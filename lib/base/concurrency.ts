@@ -44,6 +44,20 @@ export function lazilyBy<Key extends string | number | readonly string[], T> (wo
   }
 }
 
+/**
+ * Applies a function to a value, or to what awaiting the value leads to. A query that runs once it
+ * is awaited does not run before.
+ */
+export function mapAwaited<T, U> (value: T | PromiseLike<T>, work: (value: T) => U): U | PromiseLike<U> {
+  if (!isThenable(value)) return work(value)
+  if (value instanceof Promise) return value.then(work)
+  return { then: (...given) => Promise.resolve(value).then(work).then(...given) }
+}
+
+export function isThenable<T> (value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof Object(value).then === 'function'
+}
+
 /** Runs work on the same key one after the other, within this process. */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>()

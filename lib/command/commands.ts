@@ -10,6 +10,7 @@ import { isUserId } from '../base/values.js'
 import { isPlainObject } from '../claims.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { KeyOwner } from '../features/api-keys/made-keys.js'
+import { type CreateUserHook, assertAsksHook } from '../hooks.js'
 import type { GivenOptions } from '../options.js'
 import { shownSession } from '../session/record.js'
 import type { SqlAuthStore } from '../engines/sql.js'
@@ -48,10 +49,12 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
     async run (values, email) {
       const wantsLink = values.app !== undefined || OF_LINKS.some(name => values[name] !== undefined)
       const makeLink = wantsLink ? await linkMaker(values) : null
+      const { onCreateUser = null } = await optionsOfApp(values) ?? {}
+      if (values.app === undefined) note('A hook onCreateUser of the application runs only with --app.')
       return withAuthorization(values, async (auth, store) => {
         const user = await auth.createUser({ email, emailVerified: true, claims: claimsIn(values) }, CAUSE)
         return makeLink === null ? user : { ...user, ...await makeLink(store, user, true) }
-      })
+      }, onCreateUser)
     }
   },
   show: ofUser('', 'Show a user and what belongs to them', [], async (auth, user, _values, store) =>
@@ -180,10 +183,15 @@ function ofUser (
 }
 
 async function withAuthorization (
-  values: ParsedOptions, work: (auth: Authorization, store: SqlAuthStore) => Promise<object>
+  values: ParsedOptions,
+  work: (auth: Authorization, store: SqlAuthStore) => Promise<object>,
+  onCreateUser: CreateUserHook | null = null
 ): Promise<object> {
   const { Authorization } = await import('../features/app-auth/authorization.js')
-  return withStore(values, false, async store => work(new Authorization(store, LOG), store))
+  return withStore(values, false, async store => {
+    if (onCreateUser !== null) await assertAsksHook(store, onCreateUser)
+    return work(new Authorization(store, LOG, null, onCreateUser), store)
+  })
 }
 
 /** Works on tables as this version has them; if they may be missing, on older ones and on none. */

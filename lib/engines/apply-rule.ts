@@ -3,7 +3,7 @@ import type { Account, Subject } from '../accounts/account.js'
 import type { AccountQuery, AuthStore, Rule, UniqueKeys } from '../accounts/auth-store.js'
 import { AuthError } from '../errors.js'
 
-export type StoredAccounts = Omit<AuthStore, 'close'>
+export type StoredAccounts = Omit<AuthStore, 'close' | 'hookProblem'>
 
 export interface AccountChange {
   /** Null for a new account. */

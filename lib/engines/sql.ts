@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Account, AccountStatus, Credential, Factor, Link, User } from '../accounts/account.js'
 import {
-  type AccountQuery, type AuthStore, type Rule, type UserQuery, type UsersFilter, type UsersQuery, type UniqueKeys,
-  wrapStoreErrors
+  type AccountQuery, type AuthStore, type CreateHook, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
+  type UsersQuery, wrapStoreErrors
 } from '../accounts/auth-store.js'
 import { brand, notLoaded } from '../base/values.js'
-import { Once } from '../base/concurrency.js'
+import { Once, TIMEOUT_MS, withTimeout } from '../base/concurrency.js'
 import { AuthError, OptionsError } from '../errors.js'
 import { type ChecksOf, boolean, checkedOptions, optional } from '../option-checks.js'
 import type {
@@ -58,6 +58,28 @@ export interface PostgresClient {
   reserve (...args: never): unknown
 }
 
+/**
+ * What the hook `onCreateUser` gets as `tx`, by the engine that the store was given: a connection
+ * of better-sqlite3 as it is, else a transaction of Drizzle or of a client of postgres. For a URL
+ * or a file, name the driver: `new SqlAuthStore<Sql>(url)`, `new SqlAuthStore<Database>(file)`.
+ */
+export type TransactionOf<Engine> =
+  Engine extends SqliteConnection ? Engine
+    : Engine extends {
+      /** Of the package postgres. */
+      begin: (options: string, work: (tx: infer Tx) => never) => unknown
+    } ? Tx
+      : Engine extends {
+        /** Of Drizzle. */
+        transaction: (work: (tx: infer Tx) => never) => unknown
+      } ? Tx : unknown
+
+const ASYNC_HOOK = 'must not be an async function with SQLite, whose transactions do not wait: use .run(), .get() or ' +
+  '.all() of better-sqlite3 or Drizzle without await'
+
+const NO_TRANSACTIONS = 'needs transactions in several steps, which this driver of the store lacks; use one that ' +
+  'connects, such as postgres, pg or @neondatabase/serverless with WebSockets'
+
 /** What {@link SqlAuthStore} takes besides the database. */
 export interface SqlAuthStoreOptions {
   /**
@@ -101,7 +123,8 @@ type StoreLog = Pick<Console, 'warn' | 'error'>
  * new SqlAuthStore(drizzle(pool))         // an existing engine
  * ```
  */
-export class SqlAuthStore implements AuthStore, StoreCapabilities {
+export class SqlAuthStore<Engine extends SqlEngine = SqlEngine>
+implements AuthStore<TransactionOf<Engine>>, StoreCapabilities {
   static { brand(this, 'SqlAuthStore') }
   /** Keeps the sessions of the plugin, in tables that are made when they are first used. */
   readonly sessions: StoredSessions = {
@@ -143,7 +166,7 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
    * @throws OptionsError naming the option
    */
   constructor (
-    target: string | SqlEngine = process.env.LOCAL_AUTH_DB ?? './local-auth.db',
+    target: string | Engine = process.env.LOCAL_AUTH_DB ?? './local-auth.db',
     options: SqlAuthStoreOptions = {}
   ) {
     const checks = { createTables: optional(boolean, true) } satisfies ChecksOf<SqlAuthStoreOptions>
@@ -191,12 +214,26 @@ export class SqlAuthStore implements AuthStore, StoreCapabilities {
     return (await this.#database()).accounts.countUsers(filter)
   }
 
-  async insert (account: Account): Promise<boolean> {
-    return (await this.#database()).accounts.insert(account)
+  async insert (account: Account, hook?: CreateHook<TransactionOf<Engine>>): Promise<boolean> {
+    return (await this.#database()).accounts.insert(account, hook)
   }
 
-  async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
-    return (await this.#database()).accounts.change(find, keys, rule)
+  async change<T> (
+    find: AccountQuery, keys: UniqueKeys, rule: Rule<T>, hook?: CreateHook<TransactionOf<Engine>>
+  ): Promise<T> {
+    return (await this.#database()).accounts.change(find, keys, rule, hook)
+  }
+
+  async hookProblem (isAsync: boolean): Promise<string | null> {
+    if (this.#target.dialect === 'sqlite') return isAsync ? ASYNC_HOOK : null
+    if (!('db' in this.#target)) return null
+    try {
+      await withTimeout(TIMEOUT_MS, this.#target.db.transaction(async () => {}), 'Postgres')
+      return null
+    } catch (error) {
+      // Drizzle's own sentence: a database that cannot be reached now may be, later.
+      return /transactions? .*support|support.* transactions?/i.test(String(error)) ? NO_TRANSACTIONS : null
+    }
   }
 
   /** @hidden for features, whose tables are made when they are first used */

@@ -8,6 +8,7 @@ import type { GrantableClaims, IdentityClaims } from '../claims.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError, OptionsError } from '../errors.js'
 import type { LocalIdentityProvider } from '../features/local/local-identity-provider.js'
+import { creating } from '../hooks.js'
 import { recordIn } from '../session/record.js'
 import { sessionsOf } from '../session/request-sessions.js'
 import { cookiesAfter } from './cookies.js'
@@ -170,7 +171,7 @@ async function makeUser (app: TestedApp, user: SignedInUser): Promise<string> {
     isNew: true,
     link: { provider, subject: isLocal ? address : userId, claims },
     ...(isLocal && { passwordHash: UNKNOWN_PASSWORD })
-  })
+  }, creating(app.auth, { method: isLocal ? 'password' : 'provider' }))
   if (made === null) throw new AuthError('exists')
   return userId
 }

@@ -2,6 +2,7 @@ import { Accounts } from '../accounts/accounts.js'
 import type { AuthStore } from '../accounts/auth-store.js'
 import { attemptsContract } from './store-contract/attempts.js'
 import { revocationsContract } from './store-contract/revocations.js'
+import { createHooksContract } from './store-contract/create-hooks.js'
 import { deletionContract } from './store-contract/deletion.js'
 import { entriesContract } from './store-contract/entries.js'
 import { factorsContract } from './store-contract/factors.js'
@@ -22,7 +23,8 @@ export type MakeStore = () => AuthStore | Stores | Promise<AuthStore | Stores>
 /**
  * Adds the tests that each store of the package passes, for a store of the application's own. The
  * tests may not run at the same time when they share a database. Each closes its stores at the end.
- * Those of an optional member such as `attempts` test nothing in a store without it.
+ * Those of an optional member such as `attempts` or `hookProblem` test nothing in a store without
+ * it.
  *
  * @param test adds a test
  * @param makeStore called by each test. Two stores over the same data also test that one sees what
@@ -58,6 +60,7 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 }
 
 const CONTRACTS = [
-  usersContract, linksContract, signInsContract, changesOfUsersContract, factorsContract, deletionContract,
-  listContract, valuesContract, sessionsContract, entriesContract, attemptsContract, revocationsContract
+  usersContract, createHooksContract, linksContract, signInsContract, changesOfUsersContract, factorsContract,
+  deletionContract, listContract, valuesContract, sessionsContract, entriesContract, attemptsContract,
+  revocationsContract
 ]

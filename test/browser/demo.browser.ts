@@ -186,6 +186,13 @@ scene('an administrator grants a role, and the user sees it on the next page', a
   await emmysPage.reload()
   t.equal(await emmysPage.getByRole('definition').filter({ hasText: 'editor' }).count(), 0)
 
+  await row.getByLabel(`Reason to see what ${EMMY.email} sees`).fill('ticket 4711')
+  await row.getByRole('button', { name: 'See what this user sees' }).click()
+  await page.getByRole('heading', { name: `Hello ${EMMY.name}` }).waitFor()
+  t.strictSame(await barriersOn(page), [])
+  await page.getByRole('button', { name: 'End', exact: true }).click()
+  await arrival(page, '/admin')
+
   await page.getByRole('button', { name: 'Make a link' }).click()
   await page.getByRole('heading', { name: 'Your invitation' }).waitFor()
   t.strictSame(await barriersOn(page), [])

@@ -24,8 +24,8 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/passkeys/script.js', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
     '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/create-passkey', '/auth/pages/name', '/auth/pages/unlink',
-    '/auth/oauth/authorize', '/auth/local/grants/end',
-    '/auth/session', '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end',
+    '/auth/oauth/authorize', '/auth/local/grants/end', '/auth/local/keys', '/auth/local/keys/end',
+    '/auth/session', '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end', '/auth/local/impersonation/end',
     '/.well-known/oauth-protected-resource/api'
   ])
   t.strictSame(document.servers, [{ url }])

@@ -145,6 +145,50 @@ t.test('roles are given by administrators, from the pages of the application', a
   t.equal(await roleOf(), undefined)
 })
 
+t.test('an administrator sees what a user sees, gives a reason, and comes back', async t => {
+  const [admin, member] = [new Visitor(), new Visitor()]
+  for (const [visitor, name] of [[admin, 'edith'], [member, 'ruth']] as const) {
+    await visitor.open(url)
+    await visitor.register({ name, email: `${name}@example.com`, password: 'a complete sentence' })
+  }
+  t.equal(await new ExampleProcess(t, ['../lib/command/main.ts', 'grant', 'edith@example.com', '--claim', 'role=admin'], settings).end(), 0)
+  await admin.becomeAdministrator(url)
+  t.notMatch((await admin.open(`${url}/admin?search=edith`)).text, 'See what', 'not of an administrator')
+
+  await admin.open(`${url}/admin?search=ruth`)
+  t.equal((await admin.press('See what this user sees', { reason: ' ' })).status, 400)
+  await admin.open(`${url}/admin?search=ruth`)
+  const seen = await admin.press('See what this user sees', { reason: 'ticket 4711' })
+  t.equal(seen.url.pathname, '/')
+  t.match(seen.text, 'Hello ruth')
+  t.equal((await admin.open(`${url}/admin`)).status, 403, 'what the user may not see')
+
+  const back = await admin.press('End')
+  t.equal(back.url.pathname, '/admin')
+  t.match(back.text, 'Administration')
+  const history = await admin.open(`${url}/admin/users/${userIdOn(seen.text)}`)
+  for (const event of ['impersonation', 'impersonation-end']) t.match(history.text, `<span>${event} </span>`)
+})
+
+t.test('a key that a user makes on the page of the account opens the route for scripts, until it is ended', async t => {
+  const visitor = new Visitor()
+  await visitor.open(url)
+  await visitor.register({ email: 'joan@example.org', password: 'a complete sentence' })
+  const api = `${url}/api/profile`
+  t.match((await visitor.open(api)).text, '"by":"session"')
+
+  await visitor.open(url)
+  await visitor.follow('Make an API key')
+  const made = await visitor.press('Make a key', { name: 'Laptop', scopes: 'profile' })
+  const [key = ''] = /demo_\w{50}/.exec(made.text) ?? []
+  const ask = async () => fetch(api, { headers: { authorization: `Bearer ${key}` } })
+  t.match(await (await ask()).json(), { by: 'key', email: 'joan@example.org' })
+  t.notMatch((await visitor.open(`${url}/auth/pages/account?open=keys`)).text, key, 'it is shown once')
+
+  await visitor.press('End key')
+  t.equal((await ask()).status, 401)
+})
+
 t.test('a user without a password gets one by the link in the mailbox, which shows the newest mail first', async t => {
   const visitor = new Visitor()
   await visitor.open(url)

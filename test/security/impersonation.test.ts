@@ -198,7 +198,7 @@ t.test('attack 195: events name the actor and the user who is shown', async t =>
 t.test('pages have the bar that ends an impersonation, and forms that act for the user who is shown', async t => {
   const { browser } = await impersonating(t)
   const { body } = await browser.get('/auth/pages/account', { 'accept-language': 'fr' })
-  t.match(body, '<form class="svc-auth-impersonation" method="post" action="/auth/local/impersonation/end" lang="fr">')
+  t.match(body, '<form class="svc-auth-impersonation" method="post" action="/auth/local/impersonation/end" lang="fr" aria-label="')
   t.match((await browser.get('/auth/pages/confirm', { accept: 'text/html' })).body, 'svc-auth-impersonation', 'the page of a refusal, too')
   const answer = await browser.submit('/auth/local/impersonation/end', {})
   t.strictSame([answer.statusCode, answer.headers.location], [303, '/'])

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/engines/sql.js'
 import type { AuthStore } from '../../lib/accounts/auth-store.js'
 import { emptyDatabase, startPostgres } from '../helpers/postgres.js'
-import { WRITERS, newUser, secondIdentity } from './crash-process.js'
+import { HALF_CREATED, MEMBERS, WRITERS, newUser, secondIdentity } from './crash-process.js'
 import { HALF_MADE, type TestDatabase, postgresDatabase, sqliteDatabase } from './database.js'
 
 const TYPESCRIPT = new URL('../typescript.mjs', import.meta.url).href
@@ -58,6 +58,7 @@ t.test('when Postgres is killed, it has what it has acknowledged, nothing is hal
 /** Lets a process write to the database and, at a random moment, `strike` end that; again and again, on what was there before. */
 async function crash (t: Test, database: TestDatabase, strike: (writing: Writing) => Promise<void>): Promise<void> {
   const everything: string[] = []
+  await makeTables(database)
   for (let round = 1; round <= ROUNDS; round++) {
     const count = 1 + Math.floor(Math.random() * MOST_WRITES)
     const writing = startWriting(t, database.target)
@@ -71,10 +72,19 @@ async function crash (t: Test, database: TestDatabase, strike: (writing: Writing
     const when = `round ${round}, after ${writes.length} writes`
     t.ok(writes.length >= count, when)
     t.strictSame(await lost(database, writes), [], `${when}: nothing is lost`)
-    t.strictSame([...await database.query(HALF_MADE), ...await database.query(HALF_LINKED)], [], `${when}: nothing is half-made`)
+    const halves = [HALF_MADE, HALF_LINKED, HALF_CREATED].map(look => database.query(look))
+    t.strictSame((await Promise.all(halves)).flat(), [], `${when}: nothing is half-made`)
     everything.push(...writes)
   }
   t.strictSame(await lost(database, everything), [], 'in the end all is there still')
+}
+
+/** The tables of the store, and that of the application. */
+async function makeTables ({ target, query }: TestDatabase): Promise<void> {
+  const store = new SqlAuthStore(target)
+  await store.migrate()
+  await store.close()
+  await query(MEMBERS.replace('KEY', target.startsWith('postgres') ? 'uuid' : 'text'))
 }
 
 interface Writing {

@@ -88,6 +88,11 @@ t.test('a change of an account asks Postgres twice, and a new account once', asy
       t.equal(await roundTripsOf(proxy, async () => { t.ok(await redeem(proof)) }), 2)
     })
   }
+  t.test('a new account with a hook: begin, the account, its claims and commit', async t => {
+    const asked = async () => { await new Accounts(store).createUser(newUser(), () => null) }
+    await asked()
+    t.equal(await roundTripsOf(proxy, asked), 4)
+  })
   t.test('a new account', async t => {
     t.equal(await roundTripsOf(proxy, async () => { await proofOfNewUser() }), 1)
   })
@@ -240,7 +245,9 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
   }
   letIn(await browser.post('/auth/local/register', ADA))
   letIn(await signInAt(new Browser(app), 'dev', BOB))
-  const [support, ...signedIn] = [new Browser(app), new Browser(app), new Browser(app), new Browser(app)] as const
+  const support = new Browser(app)
+  // Each sign-out takes one; of two rounds each is asked, or more where a sweep is under way.
+  const signedIn = Array.from({ length: 10 }, () => new Browser(app))
   for (const browser of [support, ...signedIn]) letIn(await browser.post('/auth/local/login', ADA))
   letIn(await support.post('/support', { email: BOB.email }))
   return {

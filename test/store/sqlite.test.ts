@@ -800,7 +800,7 @@ t.test('a closed store', async t => {
 
     await store.close()
 
-    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'report' | keyof StoreCapabilities>, () => Promise<unknown>> = {
+    const attempts: Record<Exclude<keyof SqlAuthStore, 'close' | 'connect' | 'hookProblem' | 'report' | keyof StoreCapabilities>, () => Promise<unknown>> = {
       findUser: () => store.findUser({ userId: ada.userId }),
       links: () => store.links(ada.userId),
       factors: () => store.factors(ada.userId),

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import type { Account, Link, User } from '../../lib/accounts/account.js'
-import type { AccountQuery, Rule, UniqueKeys, UsersQuery } from '../../lib/accounts/auth-store.js'
+import type { AccountQuery, CreateHook, Rule, UniqueKeys, UsersQuery } from '../../lib/accounts/auth-store.js'
 import { MemoryAuthStore } from '../../lib/index.js'
 import { authStoreContract } from '../../lib/testing.js'
 import type { TestFunction } from '../../lib/testing/store-contract.js'
@@ -87,6 +87,29 @@ class Normalizing extends MemoryAuthStore {
   }
 }
 
+/** Writes the user, and asks the hook afterwards: a refusal comes too late. */
+class Hasty extends MemoryAuthStore {
+  override async insert (account: Account, hook?: CreateHook<null>): Promise<boolean> {
+    const isMade = await super.insert(account)
+    if (isMade) await hook?.(account, null)
+    return isMade
+  }
+}
+
+/** Asks the hook outside of the transaction, and then writes. */
+class Eager extends MemoryAuthStore {
+  override async insert (account: Account, hook?: CreateHook<null>): Promise<boolean> {
+    return super.insert(await hook?.(account, null) ?? account)
+  }
+}
+
+class Deaf extends MemoryAuthStore {
+  override async insert (account: Account): Promise<boolean> { return super.insert(account) }
+  override async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+    return super.change(find, keys, rule)
+  }
+}
+
 const WRONG: ReadonlyArray<readonly [string, new () => MemoryAuthStore, string[]]> = [
   ['is not atomic', Racing, [
     'sessions that are ended many times at once are counted exactly', 'of many users who add one link at once, one gets it',
@@ -96,7 +119,14 @@ const WRONG: ReadonlyArray<readonly [string, new () => MemoryAuthStore, string[]
     'a second user with an e-mail is refused, and nothing of that user is written', 'of many users made at once with one link, one is made'
   ]],
   ['has no order', Unordered, ['links are ordered by the code points of the provider', 'users are listed newest first, page by page']],
-  ['changes values', Normalizing, ['any text is kept as it is']]
+  ['changes values', Normalizing, ['any text is kept as it is']],
+  ['commits before it asks the hook', Hasty, [
+    'the hook is asked once and its claims are written with the user, by createUser',
+    'a user whom the hook refuses is not written, by createUser', 'a user is not seen before the hook is done, by createUser'
+  ]],
+  ['asks the hook outside of the transaction', Eager, ['the hook is not asked about a user who is not created']],
+  ['asks no hook, and says that it does', Deaf, ['createUser', 'enterIdentity', 'signInByMail'].map(way =>
+    `the hook is asked once and its claims are written with the user, by ${way}`)]
 ]
 for (const [what, Store, tests] of WRONG) {
   t.test(`a store that ${what} fails`, async t => {

@@ -9,7 +9,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import {
   type Account, type AccountQuery, type AccountStatus, Accounts, type AttemptCounter, type AuthorizationClaims,
   type AuthStore, type Credential, type Factor, type IdentityClaims, type Link, MemoryAuthStore, type NewUser,
-  type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
+  type OnCreate, type OneTimeEntries, type Revocations, type Rule, SqlAuthStore, type SqlAuthStoreOptions, type SqlEngine,
   type StoredSessions, type StoreCapabilities, type User, type UserQuery, type UsersFilter,
   type UsersQuery, type UniqueKeys, isBlocked, linksOf, statusOf, userOf
 } from 'fastify-svc-auth'
@@ -41,7 +41,7 @@ test('accounts are those of any store', () => {
   expect(Accounts).type.toBeConstructableWith(new SqlAuthStore())
   expect(Accounts).type.not.toBeConstructableWith()
   expect<Accounts>().type.not.toBeAssignableTo<AuthStore>()
-  expect<Accounts['createUser']>().type.toBe<(user: NewUser, factors?: readonly Factor[]) => Promise<User | null>>()
+  expect<Accounts['createUser']>().type.toBe<(user: NewUser, onCreate?: OnCreate) => Promise<User | null>>()
   expect<Accounts['resetPassword']>().type.toBe<
     (token: MailTokenClaims, passwordHash: string, existing?: string) => Promise<ConfirmedEmail | null>
   >()

@@ -2,8 +2,9 @@ import {
   type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
   statusOf, userOf
 } from '../../accounts/account.js'
-import type {
-  AccountQuery, AuthStore, Rule, UniqueKeys, UserQuery, UsersFilter, UsersQuery
+import {
+  type AccountQuery, type AuthStore, type CreateHook, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
+  type UsersQuery, refusalBy
 } from '../../accounts/auth-store.js'
 import { Sweeper, lazilyBy } from '../../base/concurrency.js'
 import { BoundedMap } from '../../base/values.js'
@@ -23,7 +24,7 @@ type Listed = Pick<User, 'userId' | 'createdAt'>
  * Each method runs without a pause, so that no call sees another's half-done work. Values are
  * copied when they are stored and when they are returned.
  */
-export class MemoryAuthStore implements AuthStore {
+export class MemoryAuthStore implements AuthStore<null> {
   /** Keeps what may be used once, such as the sign-ins that were started at a provider. */
   readonly entries: OneTimeEntries
   /** Keeps the sessions of the plugin. */
@@ -31,6 +32,8 @@ export class MemoryAuthStore implements AuthStore {
   readonly #accounts = new Map<string, Account>()
   /** The ids of users by what only one of them has. */
   readonly #owners = new Map<string, string>()
+  /** By what only one user has: whose creation waits for the application. */
+  readonly #created = new Map<string, Promise<unknown>>()
 
   /** Starts without users. */
   constructor () {
@@ -88,23 +91,52 @@ export class MemoryAuthStore implements AuthStore {
       .filter(user => blocked === null || isBlocked(user, now) === blocked)
   }
 
-  async insert (account: Account): Promise<boolean> {
+  async insert (account: Account, hook?: CreateHook<null>): Promise<boolean> {
+    for (let other; (other = this.#creationOf(keysOf(account))) !== undefined;) await other
     if (this.#accounts.has(account.userId) || keysOf(account).some(key => this.#owners.has(key))) return false
-    this.#write(account)
+    await this.#create(account, hook)
     return true
   }
 
-  async change<T> (find: AccountQuery, keys: UniqueKeys, rule: Rule<T>): Promise<T> {
+  async change<T> (
+    find: AccountQuery, keys: UniqueKeys, rule: Rule<T>, hook?: CreateHook<null>
+  ): Promise<T> {
     const { email, link } = keys
     const asked = [find, email != null && { email }, link].filter(query => typeof query === 'object' && query !== null)
+    const uniqueKeys = asked.flatMap(query => 'userId' in query ? [] : [keyOf(query)])
+    for (let other; (other = this.#creationOf(uniqueKeys)) !== undefined;) await other
     const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
     const { result, change } = applyRule(rule, { find, keys }, accounts)
     const { before = null, after = null } = change ?? {}
     const owners = after?.factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? after.userId) ?? []
     if (owners.some(owner => owner !== after?.userId)) throw factorExists()
     if (before !== null) this.#remove(before)
-    if (after !== null) this.#write(after)
+    if (after !== null) await (before === null ? this.#create(after, hook) : this.#write(after))
     return result
+  }
+
+  async hookProblem (): Promise<null> {
+    return null
+  }
+
+  /** What to wait for while another user is created with a key: of two, one asks the hook. */
+  #creationOf (keys: string[]): Promise<unknown> | undefined {
+    const [first] = keys.flatMap(key => this.#created.get(key) ?? [])
+    return first?.catch(() => {})
+  }
+
+  /** Without a hook there is no pause. */
+  async #create (account: Account, hook: CreateHook<null> | undefined): Promise<void> {
+    if (hook === undefined) return this.#write(account)
+    const creation = (async () => hook(copyOf(account), null))()
+    for (const key of keysOf(account)) this.#created.set(key, creation)
+    try {
+      this.#write(await creation)
+    } catch (error) {
+      throw refusalBy(error)
+    } finally {
+      for (const key of keysOf(account)) this.#created.delete(key)
+    }
   }
 
   async close (): Promise<void> {

@@ -1,6 +1,6 @@
 import { type Account, type AccountLink, type Factor, generationOf } from '../../accounts/account.js'
-import type { AccountQuery, UniqueKeys } from '../../accounts/auth-store.js'
-import { KeyedMutex, TIMEOUT_MS, lazily, lazilyBy } from '../../base/concurrency.js'
+import { type AccountQuery, type CreateHook, type UniqueKeys, refusalBy } from '../../accounts/auth-store.js'
+import { KeyedMutex, TIMEOUT_MS, TimeoutError, lazily, lazilyBy } from '../../base/concurrency.js'
 import {
   type SQL, type SQLWrapper, type WithSubquery, alias, and, credentials, eq, factors, getTableColumns, inArray, or,
   providerLinks, sql, users
@@ -12,7 +12,7 @@ import {
 } from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import {
-  type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, isUser, json
+  type Begin, type PostgresDatabase, type Prepared, type RunOptions, TEXT, UNNAMED, USER_ID, isUser, json
 } from './database.js'
 import { type PostgresRevocations, recordedRevocation } from './revocations.js'
 import { postgresFailures } from './failures.js'
@@ -64,7 +64,7 @@ function byCodePoints (column: SQLWrapper): SQL {
 function insert (database: PostgresDatabase, withFactors: PostgresDatabase): StoredAccounts['insert'] {
   const add = addition(database, withFactors)
 
-  return account => add(account, async statement => {
+  return (account, hook) => add(account, async statement => {
     try {
       await statement
       return true
@@ -72,7 +72,7 @@ function insert (database: PostgresDatabase, withFactors: PostgresDatabase): Sto
       if (postgresFailures.isUniqueViolation(error) || postgresFailures.isFactorTaken(error)) return false
       throw error
     }
-  })
+  }, {}, hook)
 }
 
 function change (
@@ -82,7 +82,7 @@ function change (
   const write = writing(database, withFactors, revocations)
   const mutex = new KeyedMutex()
 
-  return async (find, keys, rule) => {
+  return async (find, keys, rule, hook) => {
     const deadline = Date.now() + TIMEOUT_MS
     const changeOne = async () => {
       for (let collisions = 0; collisions < MAX_COLLISIONS && Date.now() < deadline;) {
@@ -90,7 +90,7 @@ function change (
         const { result, change } = applyRule(rule, { find, keys }, loaded.map(({ account }) => account))
         if (change === null) return result
         const version = loaded.find(({ account }) => account === change.before)?.version
-        const written = await write(change, version, deadline)
+        const written = await write(change, { version, deadline, hook })
         if (written === 'done') return result
         if (written === 'collided') collisions++
       }
@@ -180,11 +180,60 @@ function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
   const plain = lazily(() => added(database.db, { hasFactors: false }).prepare(UNNAMED))
   const whole = lazily(() => added(database.db, { hasFactors: true }).prepare(UNNAMED))
 
-  return <T>(account: Account | null, outcome: (statement: Promise<unknown[]>) => Promise<T>, how: RunOptions = {}) => {
+  return async <T>(
+    account: Account | null,
+    outcome: (statement: Promise<unknown[]>) => Promise<T>,
+    how: RunOptions = {},
+    hook?: CreateHook
+  ) => {
     const hasFactors = Number(account?.factors.length) > 0
     const statement = hasFactors ? whole : plain
-    return (hasFactors ? withFactors : database).run(() => outcome(statement().execute({ ...account })), how)
+    const tables = hasFactors ? withFactors : database
+    if (hook === undefined || account === null) {
+      return tables.run(() => outcome(statement().execute({ ...account })), how)
+    }
+    const { deadline = Date.now() + TIMEOUT_MS } = how
+    const add = (db: PostgresDrizzle) => added(db, { hasFactors }).prepare(UNNAMED).execute({ ...account })
+    const written = await tables.interactive(async begin => {
+      const asked = askHook(begin, add, tx => hook(account, tx), deadline)
+      const result = await outcome(asked.rows)
+      return asked.refusal() ?? result
+    }, { ...how, deadline })
+    if (written instanceof AuthError) throw written
+    return written
   }
+}
+
+/**
+ * Adds an account and asks a hook about it in one transaction. What the hook throws, or its
+ * statements lead to, is never an answer to a statement of the store, nor a reason to give the
+ * connection up: it is returned as the refusal. Only a conflict between transactions, and the loss
+ * of the connection, are thrown.
+ */
+function askHook (
+  begin: Begin, add: (db: PostgresDrizzle) => Promise<unknown[]>, ask: (tx: unknown) => ReturnType<CreateHook>,
+  deadline: number
+) {
+  let step: 'add' | 'ask' | 'commit' = 'add'
+  let refusal: AuthError | null = null
+  const rows = begin(async (db, tx) => {
+    const added = await add(db)
+    step = 'ask'
+    const account = await ask(tx)
+    step = 'commit'
+    // The caller has been told that it failed.
+    if (Date.now() >= deadline) throw new TimeoutError('onCreateUser took longer than the user was waited for')
+    // Without claims too: after a failed statement of the hook a commit undoes all, in silence.
+    await db.update(users).set(USER_COLUMNS).where(isUser).prepare(UNNAMED).execute({ ...account })
+    return added
+  }).catch((error: unknown) => {
+    const isOfHook = step === 'ask' || (step === 'commit' && postgresFailures.isAnswer(error))
+    const isOfDatabase = postgresFailures.isConflict(error) || postgresFailures.isConnectionLost(error)
+    if (!isOfHook || isOfDatabase) throw error
+    refusal = refusalBy(postgresFailures.isAnswer(error) ? postgresFailures.causeOf(error) : error)
+    return []
+  })
+  return { rows, refusal: () => refusal }
 }
 
 type Written = 'done' | 'serialization-failure' | 'collided'
@@ -193,7 +242,10 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
   const add = addition(database, withFactors)
   const statements = lazily(() => changeStatements(database.db))
 
-  return async ({ before, after }: AccountChange, version: string | undefined, deadline: number): Promise<Written> => {
+  return async (
+    { before, after }: AccountChange,
+    { version, deadline, hook }: { version: string | undefined, deadline: number, hook: CreateHook | undefined }
+  ): Promise<Written> => {
     const outcome = async (statement: Promise<unknown[]>): Promise<Written> => {
       try {
         return (await statement).length > 0 ? 'done' : 'serialization-failure'
@@ -204,7 +256,7 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
     }
     const how = { deadline, failure: after === null ? postgresFailures.ofDeletion : postgresFailures.ofChange }
     // Then it is a new account: what is neither there before nor afterwards is no change.
-    if (before === null || version === undefined) return add(after, outcome, how)
+    if (before === null || version === undefined) return add(after, outcome, how, hook)
     const { removed, written } = linkChanges(before, after ?? before)
     const ofFactors = factorChanges(before, after ?? before)
     const values = {

@@ -185,8 +185,16 @@ const MAX_ATTEMPTS = 5
 /** How a statement is sent: alone on a connection, or together with others. */
 type How = 'alone' | Batch
 
+/**
+ * Runs work in a transaction of its own: by `db` the store's statements, by `tx` the application's.
+ * What the work throws ends it.
+ */
+export type Begin = <T>(work: (db: PostgresDrizzle, tx: unknown) => Promise<T>) => Promise<T>
+
 export interface PostgresDatabaseOptions {
   createTables: boolean
+  /** Gives one connection to work that begins a transaction; default Drizzle does. */
+  interactive?: (<T>(work: (begin: Begin) => Promise<T>) => Promise<T>) | undefined
   /** How prepared statements are sent; absent where Drizzle alone knows the driver. */
   queries?: ((how: How) => Query) | undefined
   /** Runs a migration without the time limits of requests; absent on an application's engine. */
@@ -342,6 +350,14 @@ export class PostgresDatabase implements SqlDatabase {
     } catch (error) {
       throw failure(error)
     }
+  }
+
+  /** Runs a transaction in several steps, as {@link run} runs a statement. */
+  interactive<T> (work: (begin: Begin) => Promise<T>, how: RunOptions): Promise<T> {
+    // In a transaction of the application a savepoint.
+    const ofDrizzle = <T>(work: (begin: Begin) => Promise<T>) => work(work => this.db.transaction(tx => work(tx, tx)))
+    const { interactive = ofDrizzle } = this.#options
+    return this.run(() => interactive(work), how)
   }
 
   async #onTables<T> (statement: () => Promise<T>): Promise<T> {

@@ -77,6 +77,16 @@ class PostgresFailures extends EngineFailures {
   /** Whether a concurrent statement came first: this one may succeed when it is run again. */
   readonly isRetryable = hasState(UNIQUE_VIOLATION, SERIALIZATION_FAILURE, DEADLOCK, DUPLICATE_TABLE)
 
+  /** Whether transactions got in each other's way: this one may succeed when it is run again. */
+  readonly isConflict = hasState(SERIALIZATION_FAILURE, DEADLOCK)
+
+  /** Whether the connection is gone, by the codes of the drivers, or what the server said last. */
+  isConnectionLost (error: unknown): boolean {
+    const { severity, message } = Object(reasonOf(error))
+    return /^(FATAL|PANIC)$/.test(severity) || /^Connection terminated/.test(message) ||
+      /^(CONNECTION_\w+|ECONNRESET|EPIPE)$/.test(String(sqlState(error)))
+  }
+
   readonly isTableMissing = hasState(FOUND.noTable)
 
   /**

@@ -1,4 +1,4 @@
-import type { Sql } from 'postgres'
+import type { ISql, Sql } from 'postgres'
 import { type SQL, drizzle, sql } from '../../drizzle/postgres.js'
 import { lazilyBy } from '../../base/concurrency.js'
 import { FEATURE_PARTS, type FeaturePart } from '../../session/feature-tables.js'
@@ -7,7 +7,7 @@ import { ODD_NAME, assertEscapes } from '../sql-rows.js'
 import { type PostgresDrizzle, type PostgresEngine, isPostgresClient } from '../sql-target.js'
 import { postgresAccounts } from './accounts.js'
 import type { Hosts } from './connection.js'
-import { PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue } from './database.js'
+import { type Begin, PostgresDatabase, type PostgresDatabaseOptions, type Query, isTrue } from './database.js'
 import { otherEncoding, postgresFailures } from './failures.js'
 import { POSTGRES_MIGRATIONS } from './migrations.js'
 import { Pool } from './pool.js'
@@ -22,8 +22,8 @@ export function openPostgres (
   target: Pool | PostgresEngine, options: Pick<PostgresDatabaseOptions, 'createTables' | 'ready' | 'lost' | 'notSwept'>
 ) {
   const isOwn = target instanceof Pool
-  const { db, queries, migrate, notifier, close } = isOwn ? connectedTo(target) : connectedBy(target)
-  const database = new PostgresDatabase(db, { ...options, queries, migrate, isOwn })
+  const { db, queries, migrate, interactive, notifier, close } = isOwn ? connectedTo(target) : connectedBy(target)
+  const database = new PostgresDatabase(db, { ...options, queries, migrate, interactive, isOwn })
   const withSessions = database.with('sessions')
   const revocations = postgresRevocations(withSessions, notifier)
   const featureTables = lazilyBy((part: FeaturePart) => database.with(part))
@@ -50,7 +50,7 @@ export function openPostgres (
   }
 }
 
-interface Connected extends Pick<PostgresDatabaseOptions, 'queries' | 'migrate'> {
+interface Connected extends Pick<PostgresDatabaseOptions, 'queries' | 'migrate' | 'interactive'> {
   db: PostgresDrizzle
   /** Where to listen; null where the engine passes no notifications on. */
   notifier: Hosts | Sql | null
@@ -64,8 +64,11 @@ function connectedBy (target: PostgresEngine): Connected {
     const client = '$client' in target.db ? target.db.$client : null
     return { db: target.db, notifier: isPostgresClient(client) ? client : null }
   }
-  const query = queryOn(statement => statement(target.client))
-  return { db: drizzleOn(query), queries: () => query, notifier: target.client }
+  const { client } = target
+  const query = queryOn(statement => statement(client))
+  return {
+    db: drizzleOn(query), queries: () => query, interactive: work => work(beginOn(client)), notifier: client
+  }
 }
 
 function connectedTo (pool: Pool): Connected {
@@ -76,6 +79,7 @@ function connectedTo (pool: Pool): Connected {
     // One message is one transaction, so that a pooler keeps the limit for its other clients.
     migrate: migration =>
       pool.run(client => client.unsafe(`set local statement_timeout = 0; ${migration}`), { isLong: true }),
+    interactive: work => pool.run(client => work(beginOn(client))),
     notifier: pool.hosts,
     close: () => pool.close()
   }
@@ -89,7 +93,15 @@ function drizzleOn (query: Query): PostgresDrizzle {
   return drizzle(async (statement, params) => ({ rows: await query(statement, params) }))
 }
 
-function queryOn (run: <T>(statement: (client: Sql) => Promise<T>, isRead: boolean) => Promise<T>): Query {
+function beginOn (client: Sql): Begin {
+  return async work => {
+    const { result } = await client.begin(async tx =>
+      ({ result: await work(drizzleOn(queryOn(statement => statement(tx))), tx) }))
+    return result
+  }
+}
+
+function queryOn (run: <T>(statement: (client: ISql) => Promise<T>, isRead: boolean) => Promise<T>): Query {
   return async (statement, params) => {
     // One that writes begins with another word, also if only a part of it writes.
     const isRead = statement.startsWith('select ')

@@ -1,14 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { BetterSQLite3Database } from 'drizzle-orm/better-sqlite3'
-import { TIMEOUT_MS, lazily } from '../../base/concurrency.js'
+import type { Account } from '../../accounts/account.js'
+import { type CreateHook, refusalBy } from '../../accounts/auth-store.js'
+import { TIMEOUT_MS, isThenable, lazily } from '../../base/concurrency.js'
 import {
   type SQL, credentials, factors, grants, keys, oauthClients, oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/sqlite.js'
-import { AuthError } from '../../errors.js'
+import { AuthError, OptionsError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
 import { FEATURE_PARTS } from '../../session/feature-tables.js'
 import type { SqlDatabase, Values } from '../../session/sql-database.js'
 import { given, sweeperOn } from '../sql-rows.js'
+import type { SqliteDrizzle } from '../sql-target.js'
 import {
   DROPPED, type Migration, PARTS, type TablePart, type TableState, ifMissing, mainTable, missingPart, renamed,
   tableState, tablesOf
@@ -19,6 +22,10 @@ export interface SqliteDatabaseOptions {
   createTables: boolean
   /** Runs work without waiting for a lock inside SQLite. */
   attempt?: <T>(work: () => T) => T
+  /** Asks the application, which has its connection as it set that up. */
+  asGiven?: <T>(work: () => T) => T
+  /** Whether the application gave a Drizzle database, and so gets a transaction of Drizzle. */
+  isDrizzle?: boolean
   /** Sets whether commits wait for the disk, where the connection is the store's own. */
   sync?: (isWanted: boolean) => void
   /** Throws when what was written is in a file that is no longer at its path. */
@@ -26,6 +33,9 @@ export interface SqliteDatabaseOptions {
   lost: (error: unknown, message: string) => void
   notSwept?: SqlDatabase['notSwept']
 }
+
+/** Asks the application about an account that is written, and returns it with what that adds. */
+type AskHook = (hook: CreateHook, account: Account) => Account
 
 interface WriteOptions {
   /** Turns an error into the one for the caller; default as for any statement. */
@@ -43,7 +53,7 @@ export class SqliteDatabase implements SqlDatabase {
     users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients, keys
   }
 
-  readonly db: BetterSQLite3Database
+  readonly db: SqliteDrizzle
   readonly notSwept: SqlDatabase['notSwept']
   readonly sweeper: SqlDatabase['sweeper'] = swept => sweeperOn(this, swept)
   readonly #options: Required<SqliteDatabaseOptions>
@@ -52,14 +62,22 @@ export class SqliteDatabase implements SqlDatabase {
   readonly #shared: { writeLock: WriteLock, made: Set<TablePart> }
 
   constructor (
-    db: BetterSQLite3Database,
+    db: SqliteDrizzle,
     options: SqliteDatabaseOptions,
     parts: readonly TablePart[] = ['users'],
     shared = { writeLock: new WriteLock(), made: new Set<TablePart>() }
   ) {
     this.db = db
     this.notSwept = options.notSwept
-    this.#options = { attempt: work => work(), sync: () => {}, assertKept: () => {}, notSwept: undefined, ...options }
+    this.#options = {
+      attempt: work => work(),
+      asGiven: work => work(),
+      isDrizzle: false,
+      sync: () => {},
+      assertKept: () => {},
+      notSwept: undefined,
+      ...options
+    }
     this.#parts = options.createTables ? parts : []
     this.#shared = shared
   }
@@ -126,8 +144,22 @@ export class SqliteDatabase implements SqlDatabase {
    * Runs several statements like {@link write}, in a transaction that holds the write lock before
    * it reads.
    */
-  transaction<T> (work: () => T, options?: WriteOptions): Promise<T> {
-    return this.write(() => this.db.transaction(work, { behavior: 'immediate' }), options)
+  transaction<T> (work: (ask: AskHook) => T, options?: WriteOptions): Promise<T> {
+    return this.write(() => this.atomically(work), options)
+  }
+
+  /** Once the application is asked, a failure is of its own statements, such as at the commit. */
+  atomically<T> (work: (ask: AskHook) => T): T {
+    const { asGiven, isDrizzle } = this.#options
+    let isAsked = false
+    try {
+      return this.db.transaction(tx => work((hook, account) => {
+        isAsked = true
+        return askNow(() => asGiven(() => hook(account, isDrizzle ? tx : this.db.$client)))
+      }), { behavior: 'immediate' })
+    } catch (error) {
+      throw isAsked ? refusalBy(error) : error
+    }
   }
 
   async #run<T> (
@@ -159,6 +191,17 @@ export class SqliteDatabase implements SqlDatabase {
     }
     return work()
   }
+}
+
+const ASYNC_HOOK = 'onCreateUser must return no promise with SQLite, whose transactions do not wait: the user was ' +
+  'refused. End queries of Drizzle with .run(), .get() or .all()'
+
+function askNow (ask: () => ReturnType<CreateHook>): Account {
+  const account = ask()
+  if (!isThenable(account)) return account
+  // Nothing awaits it: its failure must not end the process.
+  if (account instanceof Promise) Promise.allSettled([account])
+  throw new OptionsError(ASYNC_HOOK)
 }
 
 const JOURNAL = sql.identifier('svc_auth_migrations')
@@ -286,7 +329,7 @@ class SqliteFailures extends EngineFailures {
   }
 
   isTableMissing (error: unknown): boolean {
-    return String(error).includes(' no such table')
+    return !(error instanceof AuthError) && String(error).includes(' no such table')
   }
 
   readonly isUniqueViolation = (error: unknown): boolean =>

@@ -25,7 +25,8 @@ export async function openSqlite (target: SqliteTarget, options: SqliteDatabaseO
   }
   const db = 'db' in target ? target.db : drizzle({ client: target.connection })
   assertEscapes(db.select().from(ODD_NAME).toSQL().sql)
-  return { ...databaseOn(db, { ...options, attempt: withoutWaiting(db.$client) }), close: () => {} }
+  const given = { ...options, ...withoutWaiting(db.$client), isDrizzle: 'db' in target }
+  return { ...databaseOn(db, given), close: () => {} }
 }
 
 function databaseOn (db: SqliteDrizzle, options: SqliteDatabaseOptions) {
@@ -80,20 +81,31 @@ async function openFile (file: string, isCreated: boolean): Promise<Database> {
 /**
  * Returns what runs work on a connection of the application without waiting for a lock inside
  * SQLite, which would block the process, and with integers as numbers. Then its settings are
- * restored.
+ * restored, and meanwhile for what the application does itself.
  */
-function withoutWaiting (connection: Database): <T>(work: () => T) => T {
+function withoutWaiting (connection: Database): Pick<Required<SqliteDatabaseOptions>, 'attempt' | 'asGiven'> {
   const setBusyTimeout = pragmaSetter(connection, 'busy_timeout')
-  return work => {
-    const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
-    const isBigInt = typeof timeout === 'bigint'
-    if (isBigInt) connection.defaultSafeIntegers(false)
-    setBusyTimeout(0)
-    try {
-      return work()
-    } finally {
-      setBusyTimeout(Number(timeout))
-      if (isBigInt) connection.defaultSafeIntegers(true)
+  let isBigInt = false
+  return {
+    attempt (work) {
+      const timeout: unknown = connection.pragma('busy_timeout', { simple: true })
+      isBigInt = typeof timeout === 'bigint'
+      if (isBigInt) connection.defaultSafeIntegers(false)
+      setBusyTimeout(0)
+      try {
+        return work()
+      } finally {
+        setBusyTimeout(Number(timeout))
+        if (isBigInt) connection.defaultSafeIntegers(true)
+      }
+    },
+    asGiven (work) {
+      connection.defaultSafeIntegers(isBigInt)
+      try {
+        return work()
+      } finally {
+        connection.defaultSafeIntegers(false)
+      }
     }
   }
 }

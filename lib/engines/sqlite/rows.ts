@@ -50,11 +50,14 @@ export function sqliteAccounts (database: SqliteDatabase): StoredAccounts {
 }
 
 function insertAccount (database: SqliteDatabase): StoredAccounts['insert'] {
-  const { add } = writes(database)
+  const { write } = writes(database)
 
-  return account => database.write(() => {
+  return (account, hook) => database.write(() => {
     try {
-      database.db.transaction(() => { add(account) }, { behavior: 'immediate' })
+      database.atomically(ask => {
+        write({ before: null, after: account })
+        if (hook !== undefined) write({ before: account, after: ask(hook, account) })
+      })
       return true
     } catch (error) {
       if (sqliteFailures.isUniqueViolation(error)) return false
@@ -69,15 +72,17 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
   const { isFactorTaken, ofChange, ofDeletion } = sqliteFailures
   const failure = (error: unknown): AuthError => isFactorTaken(error) ? ofChange(error) : ofDeletion(error)
 
-  return async (find, keys, rule) => {
+  return async (find, keys, rule, hook) => {
     const ask = () => applyRule(rule, { find, keys }, load(find, keys))
     // Most sign-ins change nothing: these need no write lock, and no commit to the disk. Other
     // changes do not read before the lock, so that those of many processes take turns at it.
     const seen = 'userId' in find ? null : await database.read(ask)
     if (seen?.change === null) return seen.result
-    return database.transaction(() => {
+    return database.transaction(askHook => {
       const { result, change } = ask()
       if (change !== null) write(change)
+      const { before, after } = { after: null, ...change }
+      if (before === null && after !== null && hook !== undefined) write({ before: after, after: askHook(hook, after) })
       return result
     }, { failure })
   }
@@ -171,7 +176,7 @@ function writes (database: SqliteDatabase) {
       removeUser().run({ userId: before.userId })
     } else if (after !== null) add(after)
   }
-  return { add, write }
+  return { write }
 }
 
 const { hash, ...columns } = getTableColumns(oneTimeEntries)

@@ -74,7 +74,7 @@ export class Auth extends Authorization {
   readonly #log: FastifyBaseLogger
 
   constructor (auth: AuthContext, store: AuthStore, log: FastifyBaseLogger) {
-    super(store, log, auth.local)
+    super(store, log, auth.local, auth.onCreateUser)
     this.#auth = auth
     this.#log = log
     this.channel = auth.channel

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
 import { type AuditLog, type AuditSource, audit, sourceOf } from '../../audit.js'
 import { isUserId, withoutUndefined } from '../../base/values.js'
 import { type GrantableClaims, authorizationClaims, displayName, isStorable, isText } from '../../claims.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, OptionsError, invalidRequest } from '../../errors.js'
+import { type CreateUserHook, creating } from '../../hooks.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { refuseImpersonation } from '../../core/acting.js'
 import type { Caller } from '../../core/fair-queue.js'
@@ -18,7 +20,7 @@ import type { AuthStore, UsersFilter } from '../../accounts/auth-store.js'
 import { assertText } from '../password/hashing.js'
 import type { AnyRequest } from '../../core/guard.js'
 
-/** A user that {@link Users.createUser} creates. */
+/** A user that `app.auth.createUser` creates. */
 export interface UserToCreate {
   /** In any spelling; required with a password. */
   email?: string | undefined
@@ -152,18 +154,27 @@ export class Users {
   protected readonly accounts: Accounts
   readonly #log: AuditLog | undefined
   readonly #local: LocalIdentityProvider | null
+  /** @hidden for `fastify-svc-auth/testing` */
+  readonly onCreateUser: CreateUserHook | null
 
   /**
    * Uses a store; the caller closes it.
    *
    * @param log logs audit events, which `node:diagnostics_channel` publishes in any case
    * @param local needed by the methods that take a password
+   * @param onCreateUser as the option of the plugin; default none
    */
-  constructor (store: AuthStore, log?: AuditLog, local: LocalIdentityProvider | null = null) {
+  constructor (
+    store: AuthStore,
+    log?: AuditLog,
+    local: LocalIdentityProvider | null = null,
+    onCreateUser: CreateUserHook | null = null
+  ) {
     this.store = store
     this.accounts = new Accounts(store)
     this.#log = log
     this.#local = local
+    this.onCreateUser = onCreateUser
   }
 
   /**
@@ -172,9 +183,10 @@ export class Users {
    * their e-mail if `emailVerified` is true.
    *
    * @throws AuthError `exists` when another user has the e-mail, `invalid_email`, `invalid_claims`,
-   *   `weak_password`, what `password.check` throws, `busy`
+   *   `weak_password`, what `password.check` and `onCreateUser` throw, `busy`
    */
-  async createUser (user: UserToCreate, cause: Cause = {}): Promise<User> {
+  createUser (user: UserToCreate, cause?: Cause): Promise<User>
+  async createUser (user: UserToCreate, cause: Cause & { request?: FastifyRequest } = {}): Promise<User> {
     const source = this.sourceOf('createUser', cause)
     assertKnownOptions('createUser', user, ['email', 'name', 'emailVerified', 'password', 'claims'])
     const { emailVerified = false, password } = user
@@ -200,7 +212,7 @@ export class Users {
       claims,
       link: { provider, subject: isLocal ? email : userId, claims: identity },
       ...(isLocal && { passwordHash: await this.#hash('createUser', password, email) })
-    })
+    }, creating(this, { method: 'application', ...withoutUndefined({ request: cause.request }) }))
     if (created === null) throw new AuthError('exists')
     audit('creation', { userId, provider }, source)
     return created

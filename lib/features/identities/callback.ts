@@ -6,7 +6,7 @@ import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
 import { assertUserRecent } from '../recent.js'
 import { AuthError } from '../../errors.js'
-import { type ProviderIdentity, callHook } from '../../hooks.js'
+import { type ProviderIdentity, callHook, creating } from '../../hooks.js'
 import { refuseForeignResource, wantsHtml } from '../../core/site.js'
 import type { Outbox } from '../../core/mail-links.js'
 import { checkedIdentity } from '../../providers/identity.js'
@@ -184,7 +184,9 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   const { identity, tokens, signed } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
   const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
-  const user = await userOfIdentity(auth, request, identity, outbox)
+  const user = await userOfIdentity(auth, request, identity, {
+    outbox, onCreate: creating(auth, { method: 'provider', identity, request })
+  })
   const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
   const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
   const ofCallback = { ...hint, callback: { state: digestOf(state), next } }

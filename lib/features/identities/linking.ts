@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type User, isBlocked } from '../../accounts/account.js'
-import type { Accounts } from '../../accounts/accounts.js'
+import type { Accounts, OnCreate } from '../../accounts/accounts.js'
 import type { LinkedIdentity, NewUser } from '../../accounts/identities.js'
 import { noteSubject } from '../../audit.js'
 import type { AuthContext } from '../../core/context.js'
@@ -28,14 +28,15 @@ export async function userOfIdentity (
   auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
   request: object,
   identity: ProviderIdentity,
-  outbox: Outbox | null = null
+  { outbox = null, onCreate }: { outbox?: Outbox | null, onCreate?: OnCreate | undefined } = {}
 ): Promise<Pick<Findings, 'user' | 'isNew' | 'held'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const { as, ...entered } = await accounts.enterIdentity(link, emailOf(identity.claims), newUser(link), holds)
+    const email = emailOf(identity.claims)
+    const { as, ...entered } = await accounts.enterIdentity(link, email, newUser(link), holds, onCreate)
     const { user: existing } = entered
     noteSubject(request, existing.userId)
     if (as === 'refreshes' || as === 'moves') return { user: existing, isNew: false, held: as }

@@ -24,6 +24,7 @@ import { accepted, isChecked, remember, signedIn, token } from '../../core/schem
 import { identityOfUser, signIn, signInUser } from '../../core/sign-in.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
+import { creating } from '../../hooks.js'
 import { isEqual } from '../../secrets.js'
 import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../../session/lifecycle.js'
 import type { Principal } from '../../session/record.js'
@@ -228,7 +229,8 @@ async function signInOwner (
   const newId = auth.local?.registration == null ? null : randomUUID()
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
   noteSubject(request, found?.userId)
-  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing })
+  const onCreate = creating(auth, { method: 'mail', request })
+  const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing, onCreate })
   if (proven === null) throw new AuthError('invalid_state')
   const { user, links, as } = proven
   if (as === 'first-proof') {

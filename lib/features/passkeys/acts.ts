@@ -1,7 +1,7 @@
 /** What users do with passkeys. It is loaded only with an option of factors. */
 import type { FastifyRequest } from 'fastify'
-import { type Factor, type User, userOf } from '../../accounts/account.js'
-import { changeOf, withFactors, withoutFactors } from '../../accounts/factors.js'
+import { type Factor, type User, userOf, withFactors } from '../../accounts/account.js'
+import { changeOf, withoutFactors } from '../../accounts/factors.js'
 import { audit } from '../../audit.js'
 import { isUserId, uuidToBase64url } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'

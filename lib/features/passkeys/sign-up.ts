@@ -8,6 +8,7 @@ import { type Content, html } from '../../core/pages/elements.js'
 import type { LinkView } from '../../core/pages/link-page.js'
 import { identityOfUser, withoutWrites } from '../../core/sign-in.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
+import { creating } from '../../hooks.js'
 import { type Registration, assertFree, openRegistration } from '../mail-links.js'
 import type { PasskeyCeremonies } from './ceremonies.js'
 import { passkeyForm } from './page.js'
@@ -53,8 +54,8 @@ export async function createByPasskey (
     sub: userId, email, email_verified: true, ...(user.name !== null && { name: user.name })
   }
   const link = { provider: 'application', subject: userId, claims: identity }
-  const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link } as const
-  const created = await accounts.createUser(newUser, [passkey])
+  const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link, initialFactors: [passkey] } as const
+  const created = await accounts.createUser(newUser, creating(auth, { method: 'passkey', request }))
   if (created === null) {
     await assertFree(accounts, email)
     throw new AuthError('exists', { message: PASSKEY_EXISTS })

@@ -12,6 +12,7 @@ import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
+import { creating } from '../../hooks.js'
 import type { Principal } from '../../session/record.js'
 import { SENT_MS } from '../../session/seen-sessions.js'
 import {
@@ -19,7 +20,7 @@ import {
   verifyPassword
 } from './forms.js'
 import type { Findings } from '../../core/findings.js'
-import type { HashingSubmission, Passwords, Submission } from '../../core/submission.js'
+import type { HashingSubmission, Submission } from '../../core/submission.js'
 import { verifyOwn } from './method.js'
 import { hasFactors } from '../../core/methods.js'
 import { hasPasswords } from '../local/offers.js'
@@ -85,10 +86,10 @@ const registerUnconfirmed = form({
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local'>, submission: HashingSubmission<Registration>
+  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local' | 'onCreateUser'>, submission: HashingSubmission<Registration>
 ): Promise<Findings & { isKnown: boolean }> {
   try {
-    return { ...await createAccount(auth, submission.passwords, submission.fields), isKnown: false }
+    return { ...await createAccount(auth, submission, submission.fields), isKnown: false }
   } catch (error) {
     const isTaken = error instanceof AuthError && error.code === 'exists'
     const found = isTaken ? await registeredJustNow(auth, submission, submission.fields) : null
@@ -131,8 +132,8 @@ interface Registration {
  *   `before`: what comes first, once the password is hashed
  */
 export async function createAccount (
-  auth: Pick<AuthContext, 'accounts' | 'local'>,
-  passwords: Passwords,
+  auth: Pick<AuthContext, 'accounts' | 'local' | 'onCreateUser'>,
+  { request, passwords }: Pick<HashingSubmission<unknown>, 'request' | 'passwords'>,
   fields: Registration,
   { userId = randomUUID(), isConfirmed = false, before }: {
     userId?: string, isConfirmed?: boolean, before?: () => Promise<void>
@@ -162,7 +163,7 @@ export async function createAccount (
     isNew: true,
     link,
     passwordHash
-  })
+  }, creating(auth, { method: 'password', request }))
   if (user === null) throw new AuthError('exists')
   const remember = isChecked(fields.remember)
   return { ...withoutWrites(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }

@@ -143,7 +143,7 @@ async function registerByPassword (
   const userId = randomUUID()
   return useLink(auth, submission, link, {
     userId,
-    create: async before => createAccount(auth, submission.passwords, fields, { userId, isConfirmed: true, before })
+    create: async before => createAccount(auth, submission, fields, { userId, isConfirmed: true, before })
   }).catch(async (error: unknown) => {
     if (error instanceof AuthError && error.code === 'exists') return signInAgain(error)
     throw error

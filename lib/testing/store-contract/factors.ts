@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { Account, Factor } from '../../accounts/account.js'
-import { type FactorChange, type FactorSpending, withFactors } from '../../accounts/factors.js'
+import { type Account, type Factor, withFactors } from '../../accounts/account.js'
+import type { FactorChange, FactorSpending } from '../../accounts/factors.js'
 import { newAccount } from '../../accounts/identities.js'
 import { assertHas } from './assertions.js'
 import {
@@ -219,15 +219,15 @@ function ownersContract (rule: Rule): void {
   managed('a user is created with a factor, or not at all where another user has its id', async (store, twin) => {
     const passkey = factor({ id: 'shared', kind: 'passkey', name: 'Phone' })
     const bob = newUser()
-    const ada = await store.createUser(ADA, [passkey])
+    const ada = await store.createUser({ ...ADA, initialFactors: [passkey] })
 
     assert.deepEqual(ada?.factors, ['passkey'])
     assert.deepEqual(await twin.findUser({ userId: ADA.userId }), ada)
     assert.deepEqual(await twin.factors(ADA.userId), [passkey])
-    assert.equal(await twin.createUser(bob, [{ ...passkey, name: 'stolen' }]), null)
+    assert.equal(await twin.createUser({ ...bob, initialFactors: [{ ...passkey, name: 'stolen' }] }), null)
     assert.equal(await store.findUser({ userId: bob.userId }), null)
     assert.deepEqual(await store.factors(ADA.userId), [passkey])
-    assert.ok(await twin.createUser(bob, [factor()]))
+    assert.ok(await twin.createUser({ ...bob, initialFactors: [factor()] }))
   })
 
   managed('of many users who add one factor at once, one gets it', async (store, twin) => {

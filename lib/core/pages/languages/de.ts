@@ -217,7 +217,7 @@ export const de: Texts = {
     unused: 'Erstellt am {date}, noch nicht benutzt',
     expires: 'Läuft am {date} ab',
     end: 'Schlüssel beenden',
-    endLabel: 'Den Schlüssel {name} beenden',
+    endLabel: 'Schlüssel beenden: {name}',
     name: 'Name des Schlüssels',
     days: 'Tage, bis er abläuft',
     daysHint: 'ohne Zahl läuft er nicht ab',

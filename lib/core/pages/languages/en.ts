@@ -213,7 +213,7 @@ export const english = {
     unused: 'Made on {date}, not used yet',
     expires: 'Ends on {date}',
     end: 'End key',
-    endLabel: 'End the key {name}',
+    endLabel: 'End key {name}',
     name: 'Name of the key',
     days: 'Days until it ends',
     daysHint: 'without a number it does not end',
