@@ -26,7 +26,7 @@ export { Accounts, type OnCreate } from './accounts/accounts.js'
 export type {
   AccountQuery, AuthStore, CreateHook, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
 } from './accounts/auth-store.js'
-export type { UserChange, UserUpdate } from './accounts/changes.js'
+export type { NotedBrowser, UserChange, UserUpdate } from './accounts/changes.js'
 export type { ConfirmedEmail, FoundAddress, MailTokenClaims, NewPassword } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
 export type {
