@@ -2,14 +2,21 @@
 import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
-import { mustBe, optional } from '../option-checks.js'
+import { boolean, mustBe, optional, table } from '../option-checks.js'
 import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
+import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
 import type { SecondFactor } from '../second-factor.js'
+
+/** Notices that the plugin mails if it is asked to, with `sendMail`. */
+export interface NoticeOptions {
+  /** Whether users are told of sign-ins from browsers that are not known; default false. */
+  newBrowser?: boolean | undefined
+}
 
 /** The options of the plugin that are features. */
 export interface FeatureOptions {
@@ -26,6 +33,8 @@ export interface FeatureOptions {
   apiKeys?: ApiKeys | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
+  /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
+  notices?: NoticeOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -40,6 +49,7 @@ export const FEATURE_OPTIONS = {
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   impersonation: checkedImpersonation,
+  notices: table({ newBrowser: optional(boolean, false) }),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -47,12 +57,13 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, impersonation }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
     impersonation: Impersonation | null
+    notices: Readonly<Record<keyof NoticeOptions, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
@@ -60,7 +71,8 @@ export function partsOf (
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
-    impersonation
+    impersonation,
+    knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null
   })
 }
 

@@ -165,7 +165,10 @@ export const confirmNewEmail = form({
   const proof = await accounts.changeEmail(user, to, existing)
   if (proof === null) throw new AuthError('invalid_token')
   audit('email', { userId, verified: true }, request)
-  if (existing === 'remove' && !proof.wasProven) auditFirstProof(request, proof, existing)
+  if (existing === 'remove' && !proof.wasProven) {
+    auditFirstProof(request, proof, existing)
+    outbox.notice('email-proven', proof.user)
+  }
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
   if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
@@ -241,7 +244,7 @@ export const verifyEmail = form({
     }
   }
 }, async (auth, submission) => {
-  const { request, fields: { token, existing: chosen, not_me: isNotMe, email = '' } } = submission
+  const { request, fields: { token, existing: chosen, not_me: isNotMe, email = '' }, outbox } = submission
   if (token === undefined) {
     await sendLink(auth, submission)
     return ACCEPTED
@@ -258,6 +261,7 @@ export const verifyEmail = form({
   if (proof === null) throw new AuthError('invalid_token')
   if (proof === 'unchanged') return LINK_USED
   auditFirstProof(request, proof, proof.wasProven ? 'keep' : existing)
+  if (existing === 'remove' && !proof.wasProven) outbox.notice('email-proven', proof.user)
   if (!proof.wasProven) await endOtherSessions(auth, request, userId)
   // Ends a session by what was removed.
   if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
