@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { completedSignIn } from '../../core/completed-sign-ins.js'
 import type { AuthContext } from '../../core/context.js'
-import './known-browsers.js'
+import type {} from './known-browsers.js'
 
 /**
  * Tells users of sign-ins from browsers that are not known. A hook of the application, because its
