@@ -24,6 +24,7 @@ export function preferredTexts<T extends Texts> (languages: readonly [T, ...T[]]
   return languages[0]
 }
 
+/** Whether a tag names a language, or a part of it: `de-AT` is German (RFC 4647 section 3.4). */
 export function isOfLanguage (preferred: string, language: string): boolean {
   const [tag, known] = [`${preferred}-`.toLowerCase(), `${language}-`.toLowerCase()]
   return tag.startsWith(known) || known.startsWith(tag)

@@ -24,8 +24,7 @@ const MAX_HEADER = 256
 
 const EVENT = 'fastify-svc-auth.mail'
 
-const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
-const NO_ACCOUNT = { accountUrl: null } as const
+const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null, accountUrl: null } as const
 
 /** Where users look at their account. */
 export interface AccountPage {
@@ -106,19 +105,18 @@ export class Mailer {
         if (address === null) return none(kind, 'no-address')
         const recipient = recipientOf(address, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
-          const shared = { ...await this.#linkTo(kind, link), ...recipient, ...NO_ACCOUNT, about }
+          const shared = { ...await this.#linkTo(kind, link), ...recipient, accountUrl: null, about }
           return kind === 'sign-in' ? { ...shared, kind, code } : { ...shared, kind, code: null }
         })
       },
       code: (kind, code, user) => {
         const { userId, email: to } = user
         if (to === null) return none(kind, 'no-address')
-        const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME, ...NO_ACCOUNT }
+        const content = { ...WITHOUT_LINK, code, expiresIn: CODE_LIFETIME }
         send({ kind, to, userId }, null, async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
       sendTo: (kind, to, user) => {
-        const content = { ...WITHOUT_LINK, ...NO_ACCOUNT }
-        send({ kind, to }, 'owner', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
+        send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
       },
       notice: (kind, user, row) => {
         const { userId, email: to, emailVerified } = user
@@ -137,7 +135,7 @@ export class Mailer {
     if (to === null || (kind !== 'verify-email' && !(this.#mail.choices.notices && emailVerified))) return
     const shared = { ...recipientOf(to, user), about: NO_REQUEST }
     const makeMail = async (): Promise<Mail> => kind === 'verify-email'
-      ? { ...await this.#linkTo(kind, { ...user, email: to, to: null }), ...shared, ...NO_ACCOUNT, kind, code: null }
+      ? { ...await this.#linkTo(kind, { ...user, email: to, to: null }), ...shared, accountUrl: null, kind, code: null }
       : { ...WITHOUT_LINK, ...shared, accountUrl: this.#accountUrl(), kind }
     const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))

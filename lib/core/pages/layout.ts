@@ -171,7 +171,6 @@ function withInvalidField (source: string, fields: readonly string[]): string {
   return field === undefined ? source : source.slice(0, start) + source.slice(start).replace(field, marks + field)
 }
 
-/** Whether a tag names a language, or a part of it: `de-AT` is German (RFC 4647 section 3.4). */
 /**
  * The style of all pages. An application changes the custom properties in its own stylesheet:
  * `:root { --auth-color: #7c3aed }`. Sides are logical, for scripts from right to left.
