@@ -10,7 +10,7 @@ import { newMailCode, normalCode } from '../second-factor/codes.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal } from '../../core/current-user.js'
 import { ACCEPTED, form } from '../../core/form.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../email/acts.js'
+import { existing, existingOf, noteFirstProof, unprovenIn } from '../email/acts.js'
 import { addressOf } from '../../core/limits.js'
 import type { OperatorSignIn } from '../../core/mail-links.js'
 import {
@@ -234,9 +234,8 @@ async function signInOwner (
   if (proven === null) throw new AuthError('invalid_state')
   const { user, links, as } = proven
   if (as === 'first-proof') {
-    auditFirstProof(request, proven, existing)
+    noteFirstProof({ request, outbox }, proven, existing)
     announceRevoke(auth.channel, user.userId, request)
-    if (existing === 'remove') outbox.notice('email-proven', user)
   }
   return signIn(auth, request, {
     user,
