@@ -30,7 +30,12 @@ for (const [title, database] of Object.entries(databases)) {
     await member('session alone', bare),
     ...database === 'memory'
       ? []
-      : [await member('guard and principal, sessions beside the users', beside), await client('token of the authorization server', beside)]
+      : [
+          await member('guard and principal, sessions beside the users', beside),
+          await client('token of the authorization server', beside),
+          await member('requireCaller: that session', beside, '/caller'),
+          await script('requireCaller: an API key', beside)
+        ]
   ], { isShort }))
   if (database === 'memory') {
     console.log('A page for everybody\n')
@@ -41,10 +46,10 @@ for (const [title, database] of Object.entries(databases)) {
 await bare.end()
 await postgres?.stop()
 
-async function member (name: string, server: Server): Promise<Rival> {
+async function member (name: string, server: Server, path = '/me'): Promise<Rival> {
   const { headers: { 'set-cookie': cookies } } = await ask(server, { method: 'POST', path: '/sign-in' })
   const [cookie = ''] = String(cookies).split(';')
-  return application(name, server.origin, () => ({ method: 'GET', path: '/me', headers: { cookie } }), 'ada@example.com')
+  return application(name, server.origin, () => ({ method: 'GET', path, headers: { cookie } }), 'ada@example.com')
 }
 
 /** A client of the authorization server, which Ada has connected. */
@@ -54,6 +59,13 @@ async function client (name: string, server: Server): Promise<Rival> {
   const { text } = await ask(server, { method: 'POST', path: '/connect', headers: { cookie } })
   const { access_token: token } = JSON.parse(text)
   return application(name, server.origin, () => ({ method: 'GET', path: '/mcp', headers: { authorization: `Bearer ${token}` } }), 'ada@example.com')
+}
+
+/** A script of Ada's. */
+async function script (name: string, server: Server): Promise<Rival> {
+  const { text } = await ask(server, { method: 'POST', path: '/key' })
+  const { key } = JSON.parse(text)
+  return application(name, server.origin, () => ({ method: 'GET', path: '/caller', headers: { authorization: `Bearer ${key}` } }), 'ada@example.com')
 }
 
 function visitor (name: string, server: Server): Rival {

@@ -8,33 +8,22 @@
  *     npx tsx 09-whole-account.ts
  */
 import Fastify from 'fastify'
-import authPlugin, { LocalIdentityProvider, type Mail, SqlAuthStore, providersFromEnv } from 'fastify-svc-auth'
+import authPlugin, { LocalIdentityProvider, SqlAuthStore, providersFromEnv } from 'fastify-svc-auth'
+import { mailTexts } from 'fastify-svc-auth/mails'
 import { Pages } from 'fastify-svc-auth/pages'
 import { all, breached, common } from 'fastify-svc-auth/passwords'
 import nodemailer from 'nodemailer'
 
 const { BASE_URL: baseUrl = 'http://localhost:3000', DATABASE_URL = '', MAIL_FROM, FIRST_ADMIN } = process.env
 
-const SUBJECTS: Partial<Record<Mail['kind'], string>> = {
-  register: 'Finish your registration',
-  'verify-email': 'Confirm your address',
-  'reset-password': 'Choose a new password',
-  'change-email': 'Confirm your new address',
-  'sign-in': 'Your sign-in link',
-  enrolment: 'Your code for setting up a second factor',
-  exists: 'You have an account already',
-  'unknown-address': 'You have no account'
-}
+const textOf = mailTexts({ name: 'Shop' })
 const transport = nodemailer.createTransport(process.env.SMTP_URL ?? 'smtp://localhost', { from: MAIL_FROM })
 
 const local = new LocalIdentityProvider({
   password: { minLength: 12, check: all(common({ words: ['shop'] }), breached()) },
   registration: { verify: 'first' },
-  async sendMail ({ kind, to, name, url, code }) {
-    // The others are notices, such as password-changed.
-    const subject = SUBJECTS[kind] ?? `Security of your account: ${kind.replaceAll('-', ' ')}`
-    const text = `Hello${name === null ? '' : ` ${name}`},\n\n${subject}\n\n${url ?? ''}\n\n${code ?? ''}\n`
-    await transport.sendMail({ to: { name: '', address: to }, subject, text })
+  async sendMail (mail) {
+    await transport.sendMail({ to: { name: '', address: mail.to }, ...textOf(mail) })
   }
 })
 
@@ -44,6 +33,7 @@ await app.register(authPlugin, {
   providers: providersFromEnv(),
   local,
   store: new SqlAuthStore(DATABASE_URL),
+  notices: { newBrowser: true },
   pages: new Pages({ name: 'Shop', links: [{ label: 'Privacy', href: '/privacy' }] }),
   async onSignIn ({ principal, identity }) {
     const isFirstAdmin = FIRST_ADMIN !== undefined && identity.claims.email === FIRST_ADMIN && identity.emailVerified

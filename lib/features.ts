@@ -16,6 +16,7 @@ import { mountWellKnown } from './features/published.js'
 import { SESSION_ACTS } from './features/sessions/acts.js'
 import { byProvider } from './features/identities/method.js'
 import { byMail } from './features/mail-sign-in/method.js'
+import { watchBrowsers } from './features/new-browser/new-browser.js'
 import { byPasskey } from './features/passkeys/method.js'
 import { byPassword } from './features/password/method.js'
 import { byApp, byRecoveryCode } from './features/second-factor/methods.js'
@@ -80,6 +81,7 @@ const FEATURES: readonly Feature[] = [
     preload: async ({ parts }) => parts.apiKeys?.keys.find(''),
     api: keyMembers
   },
+  { addHooks: watchBrowsers },
   {
     acts: SESSION_ACTS,
     sections: async () => (await import('./features/sessions/page.js')).SESSION_SECTIONS

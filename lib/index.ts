@@ -10,6 +10,7 @@
  */
 export { default, default as authPlugin } from './plugin.js'
 export type { AuthPluginOptions } from './options.js'
+export type { NoticeOptions } from './features/options.js'
 export type { RememberOptions, SessionCookieOptions, SessionOptions } from './session/session-options.js'
 export type { RateLimitOptions, RateLimitStore } from './core/limits.js'
 export type { Auth, SignInOptions } from './features/app-auth/auth.js'
@@ -25,7 +26,7 @@ export { Accounts, type OnCreate } from './accounts/accounts.js'
 export type {
   AccountQuery, AuthStore, CreateHook, Rule, UserQuery, UsersFilter, UsersQuery, UniqueKeys
 } from './accounts/auth-store.js'
-export type { UserChange, UserUpdate } from './accounts/changes.js'
+export type { NotedBrowser, UserChange, UserUpdate } from './accounts/changes.js'
 export type { ConfirmedEmail, FoundAddress, MailTokenClaims, NewPassword } from './accounts/credentials.js'
 export type { FactorAttempt, FactorChange, FactorSpending } from './accounts/factors.js'
 export type {
@@ -51,6 +52,7 @@ export type { AnyReply, AnyRequest, Bivariant, Guard } from './core/guard.js'
 export type { GuardOptions, RecentProof, RequiredClaims } from './features/app-auth/guards.js'
 export type { GuestMembers, GuestOptions } from './features/guests/guests.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
+export { countableEmail } from './countable-email.js'
 export { canonicalEmail } from './email.js'
 export { AuthError, type AuthErrorCode, OptionsError, SignInRefused } from './errors.js'
 export type { SignInUrlOptions } from './features/identities/signed-requests.js'

@@ -107,6 +107,12 @@ export function listOf<Item> (expected: string, is: (item: unknown) => item is I
   return (value, option) => [...check(value, option)]
 }
 
+/** Whether a value has each text of a model, at any depth: a caller without types forgets some. */
+export function hasTextsOf (value: unknown, model: object): boolean {
+  return isPlainObject(value) && Object.entries(model).every(([name, text]) =>
+    typeof text === 'string' ? isText(value[name]) : hasTextsOf(value[name], text))
+}
+
 /** Makes the test of whether a value has all of these methods. */
 export function hasMethods<T> (...names: ReadonlyArray<keyof T>): (value: unknown) => value is T {
   return (value): value is T => names.every(name => typeof Object(value)[name] === 'function')

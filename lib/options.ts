@@ -199,6 +199,9 @@ export function resolveOptions (
     site,
     dataSecrets,
     featureTables: capabilitiesOf(store).featureTables,
+    mails: local?.mail == null || mailTokens === null
+      ? null
+      : { tokens: mailTokens, notices: local.mail.choices.notices },
     cookieName: session?.options.cookieName ?? 'svc_session',
     hasPages: layout !== null,
     factorPage: pages.secondFactorPage,

@@ -121,6 +121,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   if (mailer !== null) app.addHook('onClose', async () => mailer.close())
 
   const features = featuresOf(context)
+  for (const { addHooks } of features) addHooks?.(app, context)
   const acts = await actsOf(features, context)
   await app.register(async scope => {
     const compilations = await setUpScope(scope, context)
@@ -188,10 +189,14 @@ const applications = new WeakMap<AuthStore, Set<FastifyInstance>>()
 /** Until then a first login need not wait for the compilation of other routes' schemas. */
 const STARTUP_IDLE_MS = 1000
 
-function mailerOf ({ local, mailTokens, site, prefix }: ResolvedOptions, counter: Counter): Mailer | null {
+function mailerOf ({ local, mailTokens, site, prefix, redirects }: ResolvedOptions, counter: Counter): Mailer | null {
   if (local?.mail == null || mailTokens === null || site.baseUrl === null) return null
   const limits = setUpMailLimits(local.mail.choices.limits ? counter : null)
-  return new Mailer(local.mail, mailTokens, new URL(site.routePath(`${prefix}/`), site.baseUrl), limits)
+  const urlOf = (path: string): URL => new URL(path, String(site.baseUrl))
+  const { account: page } = redirects.application
+  const hasRows = page === site.routePath(`${prefix}/pages/account`)
+  const account = page === null ? null : { url: urlOf(page).href, hasRows }
+  return new Mailer(local.mail, mailTokens, { base: urlOf(site.routePath(`${prefix}/`)), account }, limits)
 }
 
 /** Runs in the background, once the application is ready, what its first login would wait for. */

@@ -399,7 +399,7 @@ t.test('mails go to the mail server of the application', async t => {
   const port = await listening(server.server)
   Object.assign(process.env, { SMTP_URL: `smtp://shop:secret@127.0.0.1:${port}`, MAIL_FROM: 'Shop <accounts@shop.example>' })
   const { sendMail } = await load('send-mail.ts')
-  const nobody = { userId: null, name: null }
+  const nobody = { userId: null, name: null, accountUrl: null }
   const about = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
   const url = `https://app.example/auth/local/reset-password?token=${'a'.repeat(300)}`
 
@@ -411,7 +411,7 @@ t.test('mails go to the mail server of the application', async t => {
   t.strictSame(received.map(({ to }) => to), [['ada@example.com'], ['ada+shop@example.com'], ['ada@example.com']])
   const [reset = '', notice = '', code = ''] = received.map(({ raw }) => raw)
   t.match(reset, /^From: Shop <accounts@shop\.example>\r\n/m)
-  t.match(reset, /^Subject: Choose a new password\r\n/m)
+  t.match(reset, /^Subject: Choose a new password - Shop\r\n/m)
   t.match(reset, /^Auto-Submitted: auto-generated\r\n/m)
   t.match(reset.replaceAll('=\r\n', '').replaceAll('=3D', '='), `\r\n${url}\r\n`)
   t.match(reset, /works for 30 minutes/)

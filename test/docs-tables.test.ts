@@ -125,7 +125,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation, knownBrowsers },
     changePasswordPage,
     layout,
     providers,
@@ -161,6 +161,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       apiKeys: apiKeys ?? nothing,
       impersonation: impersonation ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
+      notices: { newBrowser: knownBrowsers !== null },
       changePasswordPage: changePasswordPage ?? nothing,
       pages: layout ?? nothing,
       linking,

@@ -60,7 +60,9 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
-    parts: { secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null },
+    parts: {
+      secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null, knownBrowsers: null
+    },
     sealer: null,
     layout: null,
     changePasswordPage: null,

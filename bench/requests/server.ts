@@ -5,6 +5,7 @@ import fastifySession, { type FastifySessionOptions } from '@fastify/session'
 import SqliteDatabase from 'better-sqlite3'
 import Fastify from 'fastify'
 import pg from 'pg'
+import { ApiKeys } from '../../dist/api-keys.js'
 import authPlugin, { Accounts, LocalIdentityProvider, MemoryAuthStore, SqlAuthStore } from '../../dist/index.js'
 import { OAuthServer } from '../../dist/oauth-server.js'
 import { MemorySessionStore } from '../parts/memory-session-store.js'
@@ -32,13 +33,16 @@ const makers: Record<string, Make> = {
       local: new LocalIdentityProvider({ secret: SECRET }),
       store,
       session: { secret: SECRET, ...sessions === 'memory' && { store: sessions } },
-      ...oauthServer && { oauthServer }
+      ...oauthServer && { oauthServer, apiKeys: new ApiKeys({ prefix: 'bench', scopes: { read: 'Read' } }) }
     })
     app.post('/sign-in', async request => app.auth.signIn(request, userId))
     app.get('/me', { preHandler: app.auth.requireUser }, async request => page(app.auth.user(request).claims))
     app.get('/public', async () => ({ isOpen: true }))
     if (oauthServer === undefined) return app
     app.get('/mcp', { preHandler: app.auth.requireBearerFor({ audience: RESOURCE, scopes: ['read'] }) }, async () => page(ADA))
+    const { requireCaller, caller } = app.auth
+    app.get('/caller', { preHandler: requireCaller({ by: ['session', 'key'], scopes: ['read'] }) }, async request => page(caller(request).claims))
+    app.post('/key', async () => app.auth.createKey({ userId, name: 'Bench', scopes: ['read'] }, { actor: 'bench' }))
     // Connects the client of the owner, whom it does not ask.
     app.post('/connect', async request => {
       const verifier = 'v'.repeat(43)

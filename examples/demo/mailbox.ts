@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import type { Mail, SendMail } from 'fastify-svc-auth'
-import { html } from './html.js'
-import { TEXTS } from './mails.js'
+import { mailTexts } from 'fastify-svc-auth/mails'
+import { type Html, html } from './html.js'
 import { sendPage } from './site.js'
 
 const MAX_MAILS = 100
+
+const textOf = mailTexts({ name: 'Demo' })
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 
@@ -34,7 +36,7 @@ export class DevMailbox {
     this.#mails.unshift({ mail, at: Date.now() })
     this.#mails.splice(MAX_MAILS)
     // Without the link, which is a credential.
-    console.log(`Mail to ${mail.to}, to read at /mailbox: ${TEXTS[mail.kind][0]}`)
+    console.log(`Mail to ${mail.to}, to read at /mailbox: ${textOf(mail).subject}`)
   }
 }
 
@@ -43,19 +45,13 @@ export function mountMailbox (app: FastifyInstance, mailbox: DevMailbox): void {
   app.get('/mailbox', async (_request, reply) => sendPage(reply, 'Mailbox', html`
     <p>The mails of this demonstration come here, whatever their address. Reload the page for new ones.</p>
     ${mailbox.mails.length === 0 && html`<p>There are none yet.</p>`}
-    ${mailbox.mails.map(({ at, mail: { kind, to, url, code, expiresIn } }) => {
-      const [subject, text] = TEXTS[kind]
+    ${mailbox.mails.map(({ at, mail }) => {
+      const { subject, text } = textOf(mail)
       return html`
     <article>
       <h2>${subject}</h2>
-      <p>To ${to} <small>${ago(at)}</small></p>
-      <p>${text}</p>
-      ${url !== null && html`
-        <p><a href="${url}" rel="noreferrer">${url}</a></p>
-        <p><small>The link works once, for ${duration(expiresIn)}.</small></p>`}
-      ${code !== null && html`
-        <p><code>${code}</code></p>
-        <p><small>The code works once, for ${duration(expiresIn)}.</small></p>`}
+      <p>To ${mail.to} <small>${ago(at)}</small></p>
+      ${text.trim().split('\n\n').map(line => html`<p>${shown(line, mail)}</p>`)}
     </article>`
     })}`))
 }
@@ -67,8 +63,8 @@ function ago (at: number): string {
   return seconds < 60 ? 'just now' : RELATIVE.format(-Math.floor(seconds / length), unit)
 }
 
-/** A number of seconds in words: `1 day`. */
-function duration (seconds: number): string {
-  const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? ['minute', 60]
-  return new Intl.NumberFormat('en', { style: 'unit', unit, unitDisplay: 'long' }).format(Math.round(seconds / length))
+/** A paragraph of a mail: its links can be followed, its code stands out. */
+function shown (line: string, { url, code, accountUrl }: Mail): Html | string {
+  if (line === url || line === accountUrl) return html`<a href="${line}" rel="noreferrer">${line}</a>`
+  return line === code ? html`<code>${code}</code>` : line
 }

@@ -7,7 +7,7 @@ import {
 import {
   type AccountQuery, type AuthStore, type CreateHook, type Rule, type UniqueKeys, wrapStoreErrors
 } from './auth-store.js'
-import { type UserChange, type UserUpdate, userRules } from './changes.js'
+import { type NotedBrowser, type UserChange, type UserUpdate, userRules } from './changes.js'
 import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, credentialRules
 } from './credentials.js'
@@ -282,6 +282,15 @@ export class Accounts {
    */
   async admitUser (userId: string): Promise<boolean> {
     return this.#change({ userId }, userRules.admitUser)
+  }
+
+  /**
+   * Notes that a browser of a user is known from now on, whichever it is: writes for the first one.
+   *
+   * @returns null when the user is gone
+   */
+  async noteBrowser (userId: string): Promise<NotedBrowser | null> {
+    return this.#change({ userId }, userRules.noteBrowser)
   }
 
   /**

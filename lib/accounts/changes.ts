@@ -30,6 +30,14 @@ export interface UserUpdate {
   emailVerified?: boolean | undefined
 }
 
+/** What {@link Accounts.noteBrowser} found. */
+export interface NotedBrowser {
+  /** The user as they are now. */
+  user: User
+  /** Whether no browser of theirs was noted before. */
+  isFirst: boolean
+}
+
 function grant (claims: AuthorizationClaims): Rule<AuthorizationClaims> {
   return found => {
     const account = requireAccount(found)
@@ -90,6 +98,13 @@ const admitUser: Rule<boolean> = account => {
   return { result: true, account: { ...account, extras } }
 }
 
+const noteBrowser: Rule<NotedBrowser | null> = account => {
+  if (account === null) return { result: null }
+  const isFirst = account.extras.browser_noted === undefined
+  const result = { user: userOf(account), isFirst }
+  return isFirst ? { result, account: { ...account, extras: { ...account.extras, browser_noted: true } } } : { result }
+}
+
 function deleteUser (generation: number | undefined): Rule<boolean> {
   return account => {
     const isDue = generation === undefined || (account !== null && isAtGeneration(account, generation))
@@ -102,7 +117,7 @@ const deleteNewUser: Rule<void> = account =>
   ({ result: undefined, ...(account?.extras.is_new && { account: null }) })
 
 /** The rules of {@link Accounts} about a user. */
-export const userRules = { grant, withdraw, changeUser, updateUser, admitUser, deleteUser, deleteNewUser }
+export const userRules = { grant, withdraw, changeUser, updateUser, admitUser, noteBrowser, deleteUser, deleteNewUser }
 
 function withName (account: Account, name: string | null): Account {
   const links = account.links.map(link => {

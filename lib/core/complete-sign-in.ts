@@ -8,12 +8,13 @@ import { type ProviderIdentity, callHook } from '../hooks.js'
 import { renewSession, replaceSession } from '../session/lifecycle.js'
 import { chosenLifetime } from '../session/lifetime.js'
 import { type Principal, type SessionRecord, withProof } from '../session/record.js'
+import { noteSignIn } from './completed-sign-ins.js'
 import type { AuthContext, Owner, Proven, WithAccounts } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { Findings } from './findings.js'
 import { leaveGuest } from './guests.js'
 
-interface CompletedSignIn extends Omit<Findings, 'method' | 'held'> {
+interface AuthenticatedSignIn extends Omit<Findings, 'method' | 'held'> {
   /** Writes what waited, and returns the user as they are then; absent for nothing. */
   write?: () => Promise<User>
 }
@@ -30,7 +31,7 @@ interface CompletedSignIn extends Omit<Findings, 'method' | 'held'> {
  * `invalid_state` when the user has changed or signed out meanwhile
  */
 export async function completeSignIn (
-  auth: AuthContext, request: FastifyRequest, authenticated: CompletedSignIn, proofs: readonly Proof[]
+  auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedSignIn, proofs: readonly Proof[]
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
   const { user, isNew, identity, newUser, tokens, write } = authenticated
@@ -78,6 +79,7 @@ export async function completeSignIn (
   const methods = proofs.map(({ method }) => method)
   const by = methods.includes('application') ? 'application' : 'provider'
   audit('sign-in', { userId, provider: identity.provider, by, methods }, request)
+  noteSignIn(request, { userId, isRepeated: false })
   return principal
 }
 

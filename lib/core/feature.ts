@@ -2,6 +2,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import type { Secrets } from '../secrets.js'
 import type { Act } from './act.js'
 import type { AuthContext, SignInCheck } from './context.js'
+import type { MailTokens } from './mail-links.js'
 import type { ApplicationPages } from './redirect-pages.js'
 import type { FeatureTables } from '../session/feature-tables.js'
 import type { Site } from './site.js'
@@ -20,6 +21,8 @@ export interface Feature {
   readonly sections?: (auth: AuthContext) => Promise<readonly Section[]>
   /** Mounts what programs ask without a session, and what they look for at the root. */
   readonly mountDocuments?: (scope: FastifyInstance, auth: AuthContext) => void | Promise<void>
+  /** Adds hooks to the whole application, before its routes. */
+  readonly addHooks?: (app: FastifyInstance, auth: AuthContext) => void
   /** What a sign-in passes once its first factor is known. */
   readonly checkSignIn?: SignInCheck
   /** Returns whether the application requires a second factor; null for never. */
@@ -38,6 +41,8 @@ export interface PartSetup {
   readonly dataSecrets: Secrets | null
   /** The tables of features; undefined where the store has none. */
   readonly featureTables: FeatureTables | undefined
+  /** What signs the links of mails, and whether notices are sent; null without `sendMail`. */
+  readonly mails: { readonly tokens: MailTokens, readonly notices: boolean } | null
   /** The name of the cookie of the session. */
   readonly cookieName: string
   readonly hasPages: boolean

@@ -194,8 +194,10 @@ export interface Outbox {
   /**
    * Tells a user about a change of their account, at the address that they have confirmed: another
    * one may be a stranger's. Not sent when too many mails wait.
+   *
+   * @param row the row of the account page that the mail leads to; default none
    */
-  notice (kind: AccountNotice, user: Addressee): void
+  notice (kind: AccountNotice, user: Addressee, row?: string): void
   /** Sends nothing where a link or a code was asked for, and notes why. */
   skip (kind: LinkMailKind | CodeMailKind, reason: NoMail): void
 }

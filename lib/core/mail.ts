@@ -33,6 +33,8 @@ export interface MailMembers<Kind extends string, Link extends string | null, Co
   code: Code
   /** Seconds until the link or the code expires. */
   expiresIn: (Link | Code) extends null ? null : number
+  /** The page of the account, for a notice; null without one, and for other mails. */
+  accountUrl: string | null
   /** The request that caused the mail. */
   about: MailOrigin
 }
@@ -65,7 +67,8 @@ export type CodeMail = MailMembers<CodeMailKind, null, string>
  * sign-in by mail has proven the address for the first time and removed what was there before,
  * `email-changed`, by the user, a provider or the application, and `email-change-requested` to the
  * old one, `email-disputed` when the user has to confirm the address because a provider no longer
- * vouches for it, `too-many-codes` when another person has got as far as the second factor.
+ * vouches for it, `too-many-codes` when another person has got as far as the second factor,
+ * `new-browser` when the user has signed in from a browser that is not known (`notices`).
  */
 export type NoticeMail = MailMembers<NoticeMailKind, null, null>
 
@@ -92,9 +95,10 @@ export const CODE_LIFETIME = 600
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
   'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'email-disputed' |
-  'identity-linked' | 'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
+  'identity-linked' | 'identity-unlinked' |
+  'factor-added' | 'factor-removed' | 'recovery-codes-renewed' | 'recovery-code-used' |
   'too-many-codes' | 'passkey-cloned' | 'application-connected' | 'token-replayed' |
-  'key-created' | 'impersonated'
+  'key-created' | 'impersonated' | 'new-browser'
 
 /** What a mail without a link tells. */
 export type NoticeMailKind = AccountNotice | 'exists' | 'unknown-address'

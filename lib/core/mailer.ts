@@ -4,6 +4,7 @@ import type { User } from '../accounts/account.js'
 import { withTimeout } from '../base/concurrency.js'
 import { FairQueue } from './fair-queue.js'
 import { type Allowance, type LimitedAttempt, type Counter, type LimitRule, addressOf } from './limits.js'
+import { withQuery } from './redirects.js'
 import { type Addressee, type MailLink, type MailTokens, type NoMail, type Outbox, linkWith } from './mail-links.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
@@ -23,7 +24,14 @@ const MAX_HEADER = 256
 
 const EVENT = 'fastify-svc-auth.mail'
 
-const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null } as const
+const WITHOUT_LINK = { url: null, token: null, code: null, expiresIn: null, accountUrl: null } as const
+
+/** Where users look at their account. */
+export interface AccountPage {
+  readonly url: string
+  /** Whether it is the plugin's, whose rows open by the query. */
+  readonly hasRows: boolean
+}
 
 interface MailInfo {
   readonly kind: Mail['kind']
@@ -45,6 +53,7 @@ export class Mailer {
   readonly #tokens: MailTokens
   readonly #mail: MailOptions
   readonly #base: URL
+  readonly #account: AccountPage | null
   readonly #limits: MailLimits
   /** Whether unknown addresses get a mail. */
   readonly answersUnknown: boolean
@@ -52,11 +61,18 @@ export class Mailer {
   readonly #underWay = new Map<MailInfo, Promise<void>>()
   readonly #closing = new AbortController()
 
-  /** @param base the public URL in front of the routes, with a slash at the end */
-  constructor (mail: MailOptions, tokens: MailTokens, base: URL, limits: MailLimits) {
+  /**
+   * @param pages `base`: the public URL in front of the routes, with a slash at the end; `account`:
+   *   the page of the account, null for none
+   */
+  constructor (
+    mail: MailOptions, tokens: MailTokens, { base, account }: { base: URL, account: AccountPage | null },
+    limits: MailLimits
+  ) {
     this.#tokens = tokens
     this.#mail = mail
     this.#base = base
+    this.#account = account
     this.#limits = limits
     this.answersUnknown = mail.choices.unknownAddress
   }
@@ -89,24 +105,25 @@ export class Mailer {
         if (address === null) return none(kind, 'no-address')
         const recipient = recipientOf(address, user)
         send({ kind, userId, to: recipient.to }, LINK_LIMITS[kind], async () => {
-          const shared = { ...await this.#linkTo(kind, link), ...recipient, about }
+          const shared = { ...await this.#linkTo(kind, link), ...recipient, accountUrl: null, about }
           return kind === 'sign-in' ? { ...shared, kind, code } : { ...shared, kind, code: null }
         })
       },
       code: (kind, code, user) => {
         const { userId, email: to } = user
         if (to === null) return none(kind, 'no-address')
-        const content = { url: null, token: null, code, expiresIn: CODE_LIFETIME }
+        const content = { ...WITHOUT_LINK, code, expiresIn: CODE_LIFETIME }
         send({ kind, to, userId }, null, async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
       sendTo: (kind, to, user) => {
         send({ kind, to }, 'owner', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
       },
-      notice: (kind, user) => {
+      notice: (kind, user, row) => {
         const { userId, email: to, emailVerified } = user
         if (!this.#mail.choices.notices) return
         if (to === null || !emailVerified) return none(kind, 'unconfirmed')
-        send({ kind, to, userId }, 'notice', async () => ({ ...WITHOUT_LINK, kind, ...recipientOf(to, user), about }))
+        const content = { ...WITHOUT_LINK, accountUrl: this.#accountUrl(row) }
+        send({ kind, to, userId }, 'notice', async () => ({ ...content, kind, ...recipientOf(to, user), about }))
       },
       skip: none
     }
@@ -118,8 +135,8 @@ export class Mailer {
     if (to === null || (kind !== 'verify-email' && !(this.#mail.choices.notices && emailVerified))) return
     const shared = { ...recipientOf(to, user), about: NO_REQUEST }
     const makeMail = async (): Promise<Mail> => kind === 'verify-email'
-      ? { ...await this.#linkTo(kind, { ...user, email: to, to: null }), ...shared, kind, code: null }
-      : { ...WITHOUT_LINK, ...shared, kind }
+      ? { ...await this.#linkTo(kind, { ...user, email: to, to: null }), ...shared, accountUrl: null, kind, code: null }
+      : { ...WITHOUT_LINK, ...shared, accountUrl: this.#accountUrl(), kind }
     const delivery = this.#queue.run(() => this.#send(makeMail), { address: '', signal: this.#closing.signal })
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))
   }
@@ -157,6 +174,12 @@ export class Mailer {
   async #linkTo (kind: LinkMailKind, link: MailLink): Promise<Pick<LinkMail, 'url' | 'token' | 'expiresIn'>> {
     const token = await this.#tokens.issue(kind, link)
     return { url: linkWith(token, kind, this.#base), token, expiresIn: LINK_LIFETIMES[kind] }
+  }
+
+  #accountUrl (row?: string): string | null {
+    if (this.#account === null) return null
+    const { url, hasRows } = this.#account
+    return row !== undefined && hasRows ? withQuery(url, { open: row }) : url
   }
 
   async #send (makeMail: () => Promise<Mail>): Promise<void> {

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { BoundedMap, digestOf } from '../base/values.js'
 import { TimeoutError, withTimeout } from '../base/concurrency.js'
+import { noteSignIn } from './completed-sign-ins.js'
 import type { AuthContext, WithAccounts } from './context.js'
 import { currentPrincipal } from './current-user.js'
 import { AuthError, SENT_TWICE } from '../errors.js'
@@ -194,6 +195,7 @@ async function repeat<Answer> (
   if (request.session.sessionId !== startedId) return null
   if (record !== null) {
     await renewSession(request, record)
+    noteSignIn(request, { userId: record.principal.userId, isRepeated: true })
     return { answer: await act.again(sent.next) }
   }
   const waiting = await moveWaiting(request)

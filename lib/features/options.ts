@@ -2,15 +2,22 @@
 import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
-import { mustBe, optional } from '../option-checks.js'
+import { boolean, mustBe, optional, table } from '../option-checks.js'
 import { type GuestOptions, type Guests, checkedGuests } from './guests/guests.js'
 import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
+import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
 import type { SecondFactor } from '../second-factor.js'
+
+/** Notices that the plugin mails if it is asked to, with `sendMail`. */
+export interface NoticeOptions {
+  /** Whether users are told of sign-ins from browsers that are not known; default false. */
+  newBrowser?: boolean | undefined
+}
 
 /** The options of the plugin that are features. */
 export interface FeatureOptions {
@@ -29,6 +36,8 @@ export interface FeatureOptions {
   impersonation?: ImpersonationOptions | undefined
   /** Visitors with a user of their own, before they sign in; not with `session.store`. */
   guests?: GuestOptions | undefined
+  /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
+  notices?: NoticeOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
   pages?: Pages | undefined
 }
@@ -44,6 +53,7 @@ export const FEATURE_OPTIONS = {
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   impersonation: checkedImpersonation,
   guests: checkedGuests,
+  notices: table({ newBrowser: optional(boolean, false) }),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
   (value): value is Pages => Object(value).look !== undefined), null)
@@ -51,13 +61,14 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
     impersonation: Impersonation | null
     guests: Guests | null
+    notices: Readonly<Record<keyof NoticeOptions, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
   return Object.freeze({
@@ -66,7 +77,8 @@ export function partsOf (
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
     impersonation,
-    guests
+    guests,
+    knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null
   })
 }
 

@@ -40,6 +40,8 @@ export interface UserExtras {
     /** A note of the application. */
     reason?: string
   }
+  /** The browser of a sign-in was noted: a sign-in from another one is told to the user. */
+  browser_noted?: true
   /** The name as it is searched: in lower case, without marks. */
   name_key?: string
   /** The domain of the e-mail as it is searched. */

@@ -199,10 +199,10 @@ t.test('a user without a password gets one by the link in the mailbox, which sho
   await visitor.follow('Forgot your password\\?')
   const asked = await visitor.press('Send the link', { email: 'Wang@Example.com' })
   t.equal(asked.url.pathname, '/auth/pages/link-sent')
-  await example.says('Mail to wang@example.com, to read at /mailbox: Choose a new password')
+  await example.says('Mail to wang@example.com, to read at /mailbox: Choose a new password - Demo')
   const mailbox = await visitor.follow('Mailbox')
   t.equal(mailbox.headers.get('cache-control'), 'no-store')
-  const [, link = ''] = /<h2>Choose a new password<\/h2>\s*<p>To wang@example\.com[^]*?<a href="([^"]*)"/.exec(mailbox.text) ?? []
+  const [, link = ''] = /<h2>Choose a new password - Demo<\/h2>\s*<p>To wang@example\.com[^]*?<a href="([^"]*)"/.exec(mailbox.text) ?? []
   t.match(link, `${url}/auth/local/reset-password?token=`)
   t.notMatch(example.output, link, 'the log has no link')
 
@@ -211,7 +211,7 @@ t.test('a user without a password gets one by the link in the mailbox, which sho
   t.equal((await visitor.press('Set password', { password: 'eclipses explained' })).url.pathname, SIGN_IN)
   t.match((await visitor.press('Sign in', { email: 'wang@example.com', password: 'eclipses explained' })).text, 'Wang Zhenyi')
   const subjects = Array.from((await visitor.open(`${url}/mailbox`)).text.matchAll(/<h2>([^<]+)</g), ([, subject]) => subject)
-  t.strictSame(subjects.slice(0, 2), ['Your password was changed', 'Choose a new password'])
+  t.strictSame(subjects.slice(0, 2), ['Your password was changed - Demo', 'Choose a new password - Demo'])
 })
 
 t.test('password managers find the page for another password', async t => {

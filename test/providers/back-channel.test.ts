@@ -135,7 +135,7 @@ t.test('a fetch of the application\'s own is not trusted to behave', async t => 
     const { clientId, clientSecret } = google
     let isDeaf = true
     const fetch: typeof globalThis.fetch = async (url, init) => isDeaf ? new Promise(() => {}) : google.fetch(url, init)
-    const provider = new GoogleProvider({ clientId, clientSecret, fetch, timeout: 200 })
+    const provider = new GoogleProvider({ clientId, clientSecret, fetch, timeout: 1500 })
     await t.rejects(authenticate(google, provider), { code: 'provider_unavailable', cause: { message: /timeout/ } })
     isDeaf = false
     t.ok(await authenticate(google, provider))

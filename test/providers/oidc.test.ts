@@ -399,7 +399,7 @@ t.test('an answer that cannot be used ends the sign-in with its code', async t =
       t.test(`${name} at ${path} is ${code}, and the next sign-in works`, async t => {
         const fake = await startFakeOpenIdProvider(t)
         fake.profile = { sub: 'ada', name: 'Ada' }
-        const provider = fake.provider({ timeout: 800 })
+        const provider = fake.provider({ timeout: 2000 })
         fake.lies.set(path, lie)
         const error = await refusal(t, signIn(fake, { provider }))
         t.equal(error.code, code)
@@ -733,7 +733,7 @@ t.test('the log names the endpoint that failed', async t => {
       fake.metadata.pushed_authorization_request_endpoint = `${fake.issuer}/par`
       fake.profile = { sub: 'ada' }
       fake.lies.set(path, lie)
-      const provider = fake.provider({ pushedAuthorizationRequests: path === '/par', timeout: 300 })
+      const provider = fake.provider({ pushedAuthorizationRequests: path === '/par', timeout: 1500 })
       t.match((await refusal(t, signIn(fake, { provider }))).cause, { endpoint: `${fake.issuer}${path}` }, `${name} at ${path}`)
     }
   }

@@ -4,7 +4,7 @@ import type { LinkMailKind, NoticeMailKind } from '../../lib/core/mail.js'
 import { mailbox } from '../../lib/testing.js'
 
 const ABOUT = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
-const ADA = { to: 'ada@example.com', userId: null, name: null, about: ABOUT }
+const ADA = { to: 'ada@example.com', userId: null, name: null, accountUrl: null, about: ABOUT }
 
 const link = (kind: LinkMailKind, token: string): Mail => ({ ...ADA, kind, token, url: `https://app.example/${token}`, code: null, expiresIn: 60 })
 const notice = (kind: NoticeMailKind): Mail => ({ ...ADA, kind, url: null, token: null, code: null, expiresIn: null })

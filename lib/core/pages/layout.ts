@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
+import { isOfLanguage, preferredTexts } from '../languages.js'
 import { type Site, mergedVary, shownTo } from '../site.js'
 import { type Content, Html, SHOWN_TO, type Texts, html } from './elements.js'
 import { impersonationBarOf } from './impersonation-bar.js'
@@ -71,9 +71,6 @@ export interface PageMessages {
 /** The look of pages without the option `pages`. */
 const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
 
-/** A language with a region: other parts of a tag may be invalid, or choose another calendar. */
-const REGIONAL = /^[a-z]{2,3}-[a-z]{2}$/i
-
 /** Makes documents of pages: one layout, whose parts the application chooses. */
 export class PageLayout {
   readonly #options: LookOptions
@@ -102,14 +99,7 @@ export class PageLayout {
 
   /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
   textsFor (request: FastifyRequest): Texts {
-    const { languages } = this.#options
-    // Browsers name a few. A server that admits long headers would sort many.
-    const accepted = request.headers['accept-language']?.slice(0, 1000)
-    for (const preferred of new Negotiator({ headers: { 'accept-language': accepted } }).languages()) {
-      const texts = languages.find(({ language }) => isOfLanguage(preferred, language))
-      if (texts !== undefined) return REGIONAL.test(preferred) ? { ...texts, language: preferred } : texts
-    }
-    return languages[0]
+    return preferredTexts(this.#options.languages, request.headers['accept-language'])
   }
 
   /** Returns the tag of that language without the region, as the option `languages` has it. */
@@ -179,12 +169,6 @@ function withInvalidField (source: string, fields: readonly string[]): string {
   const field = fields.map(name => ` name="${name}" autocomplete`).find(field => form.includes(field))
   const marks = ' aria-invalid="true" aria-describedby="failure" autofocus'
   return field === undefined ? source : source.slice(0, start) + source.slice(start).replace(field, marks + field)
-}
-
-/** Whether a tag names a language, or a part of it: `de-AT` is German (RFC 4647 section 3.4). */
-function isOfLanguage (preferred: string, language: string): boolean {
-  const [tag, known] = [`${preferred}-`.toLowerCase(), `${language}-`.toLowerCase()]
-  return tag.startsWith(known) || known.startsWith(tag)
 }
 
 /**

@@ -63,6 +63,8 @@ export const removeMethod = form({
   }
   await auth.accounts.removeLink(userId, provider, generation, (...left) => canSignIn(auth, ...left))
   audit('unlink', { userId, provider }, request)
+  // To the address as it was until now: the link may have vouched for it.
+  outbox.notice('identity-unlinked', user)
   await endOtherSessions(auth, request, userId)
   const unverified = await leftUnverified(auth.accounts, user)
   if (unverified !== null) sendVerification(unverified, outbox)

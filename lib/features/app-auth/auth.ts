@@ -254,13 +254,23 @@ export class Auth extends Authorization {
     return user
   }
 
+  override async setPassword (userId: string, password: string, kept: KeptSession = {}): Promise<User> {
+    const user = await super.setPassword(userId, password, kept)
+    this.#auth.mailer?.sendOfApplication('password-changed', user, this.#log)
+    return user
+  }
+
   protected override readonly canSignIn: CanSignIn = (...left) => canSignIn(this.#auth, ...left)
 
   /** Sends the link that confirms the e-mail, where the identity that is removed vouched for it. */
   override async unlink (userId: string, provider: string, kept: KeptSession = {}): Promise<Link[]> {
     const { mailer } = this.#auth
     const before = mailer && await this.existingUser(userId)
+    const links = before === null ? [] : await this.links(userId)
     const left = await super.unlink(userId, provider, kept)
+    if (before !== null && left.length < links.length) {
+      mailer?.sendOfApplication('identity-unlinked', before, this.#log)
+    }
     const unverified = before && await leftUnverified(this.accounts, before)
     if (unverified !== null) mailer?.sendOfApplication('verify-email', unverified, this.#log)
     return left

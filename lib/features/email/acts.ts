@@ -72,6 +72,16 @@ export function auditFirstProof (
   else audit('verification', { userId, verified: true }, request)
 }
 
+/** Records a first proof of an address, and tells the user where it has removed what was there. */
+export function noteFirstProof (
+  { request, outbox }: Pick<Submission<unknown>, 'request' | 'outbox'>,
+  proof: Pick<ConfirmedEmail, 'user' | 'removed'>,
+  existing: string
+): void {
+  auditFirstProof(request, proof, existing)
+  if (existing === 'remove') outbox.notice('email-proven', proof.user)
+}
+
 /**
  * Sends a link to a new or first address of the signed-in user, and tells the present one. Nothing
  * is stored and the address is not looked up, so the answer is the same whether or not it is taken.
@@ -165,7 +175,7 @@ export const confirmNewEmail = form({
   const proof = await accounts.changeEmail(user, to, existing)
   if (proof === null) throw new AuthError('invalid_token')
   audit('email', { userId, verified: true }, request)
-  if (existing === 'remove' && !proof.wasProven) auditFirstProof(request, proof, existing)
+  if (existing === 'remove' && !proof.wasProven) noteFirstProof(submission, proof, existing)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
   if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
@@ -257,7 +267,7 @@ export const verifyEmail = form({
   const proof = await auth.accounts.verifyEmail(user, existing)
   if (proof === null) throw new AuthError('invalid_token')
   if (proof === 'unchanged') return LINK_USED
-  auditFirstProof(request, proof, proof.wasProven ? 'keep' : existing)
+  noteFirstProof(submission, proof, proof.wasProven ? 'keep' : existing)
   if (!proof.wasProven) await endOtherSessions(auth, request, userId)
   // Ends a session by what was removed.
   if (request.principal?.userId === userId) await refreshPrincipal(auth, request)

@@ -11,7 +11,7 @@ import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal } from '../../core/current-user.js'
 import { ACCEPTED, form } from '../../core/form.js'
 import { guestOf, promotionOf } from '../../core/guests.js'
-import { auditFirstProof, existing, existingOf, unprovenIn } from '../email/acts.js'
+import { existing, existingOf, noteFirstProof, unprovenIn } from '../email/acts.js'
 import { addressOf } from '../../core/limits.js'
 import type { OperatorSignIn } from '../../core/mail-links.js'
 import {
@@ -244,9 +244,8 @@ async function signInOwner (
   }
   const { user, links, as } = proven
   if (as === 'first-proof') {
-    auditFirstProof(request, proven, existing)
+    noteFirstProof({ request, outbox }, proven, existing)
     announceRevoke(auth.channel, user.userId, request)
-    if (existing === 'remove') outbox.notice('email-proven', user)
   }
   return signIn(auth, request, {
     user,

@@ -1,8 +1,8 @@
 import { brand } from '../../base/values.js'
-import { isPlainObject, isText } from '../../claims.js'
+import { isText } from '../../claims.js'
 import { isPath } from '../../core/redirects.js'
 import { isSecureUrl } from '../../core/fetching.js'
-import { type ChecksOf, checkedOptions, listOf, mustBe, optional } from '../../option-checks.js'
+import { type ChecksOf, checkedOptions, hasTextsOf, listOf, mustBe, optional } from '../../option-checks.js'
 import { de } from '../../core/pages/languages/de.js'
 import { english } from '../../core/pages/languages/en.js'
 import { es } from '../../core/pages/languages/es.js'
@@ -73,10 +73,5 @@ function isLink (value: unknown): value is PageLink {
 
 /** Whether each language has its texts: a caller without types may have forgotten some. */
 function areLanguages (value: unknown): value is readonly [Texts, ...Texts[]] {
-  return Array.isArray(value) && value.length > 0 && value.every(texts => isComplete(texts, english))
-}
-
-function isComplete (value: unknown, model: object): boolean {
-  return isPlainObject(value) && Object.entries(model).every(([name, text]) =>
-    typeof text === 'string' ? isText(value[name]) : isComplete(value[name], text))
+  return Array.isArray(value) && value.length > 0 && value.every(texts => hasTextsOf(texts, english))
 }

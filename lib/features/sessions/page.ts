@@ -1,3 +1,4 @@
+import { deviceOf } from '../../core/device.js'
 import { type Content, action, dateIn, filled, html, sentence } from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { nameOf } from '../pages/parts.js'
@@ -33,24 +34,4 @@ async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }:
       action(auth.formPaths.get('logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
     ]
   })
-}
-
-/** Browsers by what only they write, the most particular first: most claim to be others too. */
-const BROWSERS: ReadonlyArray<readonly [name: string, mark: RegExp]> = [
-  ['Edge', /\bEdgA?\//], ['Opera', /\bOPR\//], ['Samsung Internet', /\bSamsungBrowser\//],
-  ['Firefox', /\b(?:Firefox|FxiOS)\//], ['Chrome', /\b(?:Chrome|CriOS)\//], ['Safari', /\bVersion\/.*\bSafari\//]
-]
-
-const SYSTEMS: ReadonlyArray<readonly [name: string, mark: RegExp]> = [
-  ['iPhone', /\biPhone\b/], ['iPad', /\biPad\b/], ['Android', /\bAndroid\b/], ['Windows', /\bWindows\b/],
-  ['ChromeOS', /\bCrOS\b/], ['macOS', /\bMacintosh\b/], ['Linux', /\bLinux\b/]
-]
-
-/**
- * Returns the words by which a user knows a device, such as `Firefox · Windows`; null where the
- * header says neither. It is a guess: clients write what they like.
- */
-export function deviceOf (userAgent: string | null): string | null {
-  const named = [BROWSERS, SYSTEMS].flatMap(list => list.find(([, mark]) => mark.test(userAgent ?? ''))?.[0] ?? [])
-  return named.length === 0 ? null : named.join(' · ')
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { deviceOf } from './page.js'
+import { deviceOf } from './device.js'
 
 t.test('a device is named by browser and system, by one of them, or not at all', async t => {
   const firefox = 'Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:152.0) Gecko/20100101 Firefox/152.0'
