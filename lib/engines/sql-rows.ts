@@ -114,7 +114,9 @@ export function accountReads (
   const hasSession = sql`exists (select 1 from ${sessions} where ${and(eq(sessions.userId, users.userId), isOpen)})`
   const guestsWithout = withFactors.query(db => db.select({ userId: users.userId }).from(providerLinks)
     .innerJoin(users, isOwner)
-    .where(and(eq(providerLinks.provider, GUEST), sql`${dialect.createdAt} < ${given('createdBefore')}`, not(hasSession)))
+    .where(and(
+      eq(providerLinks.provider, GUEST), sql`${dialect.createdAt} < ${given('createdBefore')}`, not(hasSession)
+    ))
     .limit(given('limit')))
 
   const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
