@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify'
 import { isOwnPath, pathnameOf, withError, withParameter } from './redirects.js'
-import { principalOf } from '../session/record.js'
 import { type Site, isRead, wantsHtml, wantsJson } from './site.js'
 
 /**
@@ -33,7 +32,7 @@ export class RedirectPages {
 
   /** Returns the page after a link in a mail was used: without `next` a visitor has to sign in. */
   afterLink (request: FastifyRequest, next: unknown): string {
-    const login = principalOf(request) === null ? this.#login : null
+    const login = request.principal === null || request.principal.guest ? this.#login : null
     return this.asked(request, next) ?? login ?? this.afterSuccess(request, next)
   }
 
