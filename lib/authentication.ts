@@ -75,7 +75,7 @@ export interface ReplacedSession {
 export interface Principal {
   /** The UUID of the user in the store. */
   userId: string
-  /** The provider of the sign-in: `local`, `application` or the name of an external one; `guest`. */
+  /** The provider of the sign-in: `local`, `application`, `guest` or the name of another. */
   provider: string
   /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims

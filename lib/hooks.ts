@@ -64,7 +64,7 @@ export interface Linking {
 /** Called at every explicit linking before the link is written; refuses as {@link SignInHook}. */
 export type LinkHook = (linking: Linking) => void | Promise<void>
 
-/** The argument of the hook `onDelete`: a user who deletes their account, or a guest who is over. */
+/** The argument of the hook `onDelete`: a user who deletes their account, or a guest of before. */
 export interface Deletion {
   /** The form that asks for it; null for a guest whose session is over. */
   request: FastifyRequest | null

@@ -142,7 +142,8 @@ export class Accounts {
    *   where there is none and none is to be created
    */
   async enterIdentity (
-    identity: LinkedIdentity, email: string | null, newUser: NewUser, holds?: (user: User) => boolean, onCreate?: OnCreate
+    identity: LinkedIdentity, email: string | null, newUser: NewUser, holds?: (user: User) => boolean,
+    onCreate?: OnCreate
   ): Promise<EnteredIdentity>
   async enterIdentity (
     identity: LinkedIdentity, email: string | null, newUser: NewUser | null, holds?: (user: User) => boolean,
@@ -174,7 +175,8 @@ export class Accounts {
    *   written
    */
   async signIn (
-    found: FoundUser, change: SignInChange, { isTrial = false, onCreate }: { isTrial?: boolean, onCreate?: OnCreate | undefined } = {}
+    found: FoundUser, change: SignInChange,
+    { isTrial = false, onCreate }: { isTrial?: boolean, onCreate?: OnCreate | undefined } = {}
   ): Promise<NotedSignIn | null> {
     const { newUser, identity: { provider, subject, verifiedEmail } } = change
     const rule = signInRule(found, change, { isTrial, now: Date.now() })
@@ -467,7 +469,8 @@ export class Accounts {
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}, hook?: CreateHook): Promise<T> {
     return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
       const decision = rule(...given)
-      return decision.account == null ? decision : { ...decision, account: withSearchKeys(withoutGuest(decision.account)) }
+      const { account } = decision
+      return account == null ? decision : { ...decision, account: withSearchKeys(withoutGuest(account)) }
     }, hook))
   }
 }

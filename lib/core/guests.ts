@@ -6,7 +6,7 @@ import { audit, noteSubject } from '../audit.js'
 import { callHook } from '../hooks.js'
 import { endSession } from '../session/lifecycle.js'
 import { cookieEndOf, endCookie } from '../session/lifetime.js'
-import { ReadRecord, type SessionRecord, guestRecordIn } from '../session/record.js'
+import { type Principal, ReadRecord, type SessionRecord, guestRecordIn } from '../session/record.js'
 import type { AuthContext } from './context.js'
 import type { Findings } from './findings.js'
 
@@ -15,10 +15,7 @@ type GuestContext = Pick<AuthContext, 'accounts' | 'parts'>
 /** How much of its lifetime a session has left at least when it is used: each move is a write. */
 const LEFT = 0.9
 
-/**
- * Returns the plugin's part of the session of a guest, whose end it moves, with the claims of now;
- * null without one.
- */
+/** Returns the plugin's part of the session of a guest, whose end it moves; null without one. */
 export async function currentGuest (
   { accounts, parts: { guests } }: GuestContext, request: FastifyRequest
 ): Promise<SessionRecord | null> {
@@ -26,14 +23,29 @@ export async function currentGuest (
   const record = guestRecordIn(session)
   if (guests === null || record === null) return null
   const { principal } = record
-  const { status = await accounts.status(principal.userId), presentClaims } = ReadRecord.fresh(session)
+  const { status = await accounts.status(principal.userId) } = ReadRecord.fresh(session)
   if (status?.generation !== record.generation) {
     await endSession(request)
     return null
   }
   const end = cookieEndOf(session)
   if (end === null || end.getTime() < Date.now() + LEFT * guests.lifetime) endCookie(session, endOfGuest(guests))
-  return { ...record, principal: { ...principal, claims: presentClaims?.() ?? principal.claims } }
+  return record
+}
+
+/** Sessions whose guest a guard has let pass in this request. */
+const admitted = new WeakSet<object>()
+
+/** Returns the guest of a request as {@link currentGuest} does, for a guard that admits guests. */
+export async function admitGuest (auth: GuestContext, request: FastifyRequest): Promise<SessionRecord | null> {
+  const guest = await currentGuest(auth, request)
+  if (guest !== null) admitted.add(request.session)
+  return guest
+}
+
+/** The guest of a request whom a guard has let pass; null for another visitor. */
+export function admittedGuest ({ session }: FastifyRequest): Principal | null {
+  return admitted.has(Object(session)) ? guestRecordIn(session)?.principal ?? null : null
 }
 
 /** When a session of a guest ends that is used now. */

@@ -30,7 +30,8 @@ export async function signIn (auth: AuthContext, request: FastifyRequest, authen
   for (const check of auth.signInChecks) proof = await check(auth, request, authenticated, proof)
   // A guest stays one where the application refuses the sign-in.
   if (authenticated.held === 'promotes') {
-    return completeSignIn(auth, request, { ...authenticated, write: async () => writeHeld(auth, request, authenticated) }, [proof])
+    const write = async () => writeHeld(auth, request, authenticated)
+    return completeSignIn(auth, request, { ...authenticated, write }, [proof])
   }
   // No factor is due: it stays, also where the application refuses the sign-in.
   const present = await writeHeld(auth, request, authenticated)

@@ -66,7 +66,8 @@ export function principalIn (session: Session | null | undefined): Principal | n
 
 /**
  * The plugin's part of a session for its present user; null when no user is signed in, as for a
- * guest. In an impersonation it is about the user who is shown, and is never written into a session.
+ * guest. In an impersonation it is about the user who is shown, and is never written into a
+ * session.
  */
 export function recordIn (session: Session | null | undefined): SessionRecord | null {
   const own = ownRecordIn(session)

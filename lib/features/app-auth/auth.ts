@@ -11,13 +11,15 @@ import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { signInUser } from '../../core/sign-in.js'
 import { endOtherSessions, followRevocations, signOut } from '../../core/sign-out.js'
+import { admittedGuest } from '../../core/guests.js'
 import { withQuery } from '../../core/redirects.js'
 import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-requests.js'
 import {
-  type GuardOptions, type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
+  type GuardOptions, type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor,
+  requireVerified
 } from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
-import { type Principal, sessionBinding, shownPrincipal } from '../../session/record.js'
+import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
 import { canSignIn } from '../../core/methods.js'
 import { type UserSession, endSessionOfUser, sessionsOfUser } from '../sessions/list.js'
 import type { AnyReply, AnyRequest, Bivariant, Guard } from '../../core/guard.js'
@@ -135,7 +137,7 @@ export class Auth extends Authorization {
    */
   user (request: AnyRequest): Principal
   user (request: FastifyRequest): Principal {
-    const principal = shownPrincipal(request)
+    const principal = principalOf(request) ?? admittedGuest(request)
     if (principal === null) throw new AuthError('unauthenticated')
     return principal
   }

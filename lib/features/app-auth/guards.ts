@@ -6,7 +6,7 @@ import { isUserId } from '../../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentPrincipal, currentStatus, methodNamesOf } from '../../core/current-user.js'
-import { currentGuest } from '../../core/guests.js'
+import { admitGuest } from '../../core/guests.js'
 import { isRecent } from '../recent.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../../errors.js'
 import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../../option-checks.js'
@@ -15,7 +15,8 @@ import { factorsOfUser, hasFactors } from '../../core/methods.js'
 import { type AnyReply, type AnyRequest, type Guard, reading } from '../../core/guard.js'
 
 /** What guards ask for. */
-type GuardContext = Pick<AuthContext, 'accounts' | 'mayAct' | 'methods' | 'offered' | 'parts' | 'providers' | 'redirects'>
+type GuardContext =
+  Pick<AuthContext, 'accounts' | 'mayAct' | 'methods' | 'offered' | 'parts' | 'providers' | 'redirects'>
 
 /**
  * The claims that a guard requires; where a claim is an array, one of its members. Once the
@@ -40,7 +41,7 @@ export function requireClaims (auth: GuardContext, required: RequiredClaims, opt
   const entries = Object.entries(required)
   const { guests } = checkedOptions('requireClaims', options, GUARD_OPTIONS, '{ guests: true }')
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
-    const guest = guests ? await currentGuest(auth, request) : null
+    const guest = guests ? await admitGuest(auth, request) : null
     const principal = guest?.principal ?? await currentPrincipal(auth, request)
     if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')

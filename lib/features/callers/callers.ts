@@ -7,11 +7,11 @@ import { type Claims, mergeClaims } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentRecord, currentStatus } from '../../core/current-user.js'
 import { type AnyRequest, type Guard, reading } from '../../core/guard.js'
-import { currentGuest } from '../../core/guests.js'
+import { admitGuest } from '../../core/guests.js'
 import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { type ChecksOf, boolean, checkedOptions, listOf, optional, text } from '../../option-checks.js'
-import { type AuthenticationState, authenticationOf } from '../../session/record.js'
+import { type AuthenticationState, ReadRecord, authenticationOf } from '../../session/record.js'
 import { askAt, authTimeOf } from '../app-auth/guards.js'
 import { PREFIXES } from '../oauth-server/prefixes.js'
 import { type Challenge, bearerTokenOf, challengeOf, challengeRefused } from '../tokens/bearer.js'
@@ -219,7 +219,7 @@ function kindOf (
 async function callerOfSession (
   auth: AuthContext, request: FastifyRequest, guests: boolean
 ): Promise<AuthenticatedCaller | null> {
-  const guest = guests ? await currentGuest(auth, request) : null
+  const guest = guests ? await admitGuest(auth, request) : null
   if (guest === null && await currentStatus(auth, request) === null) return null
   const { principal: { userId, claims } } = guest ?? await currentRecord(auth, request)
   return {
@@ -229,7 +229,7 @@ async function callerOfSession (
     owner: null,
     clientId: null,
     scopes: null,
-    claims,
+    claims: guest === null ? claims : ReadRecord.fresh(request.session).presentClaims?.() ?? claims,
     authentication: authenticationOf(request)
   }
 }

@@ -126,7 +126,7 @@ const WAYS: Record<string, {
 }
 for (const [kind, open] of Object.entries(SOME_STORES)) {
   for (const [way, { options, local, go, provider }] of Object.entries(WAYS)) {
-    t.test(`by ${way} the guest becomes the user, with all they had, on ${kind}`, async t => {
+    t.test(`attack 213: by ${way} the guest becomes the user, with all they had, on ${kind}`, async t => {
       const shop = await start(t, { ...options, store: await open(t) }, local)
       const { app, browser, enter, idOf } = shop
       const userId = await enter()
@@ -145,7 +145,7 @@ for (const [kind, open] of Object.entries(SOME_STORES)) {
       t.equal(await idOf(elsewhere), null)
     })
 
-    t.test(`by ${way} in another browser nobody becomes the guest, on ${kind}`, async t => {
+    t.test(`attack 214: by ${way} in another browser nobody becomes the guest, on ${kind}`, async t => {
       const shop = await start(t, { ...options, store: await open(t) }, local)
       const { app, browser, enter } = shop
       const guestId = await enter()
@@ -189,7 +189,7 @@ for (const [kind, open] of Object.entries(SOME_STORES)) {
   })
 }
 
-t.test('a guest who signs in as a user who exists is told to the application, and is gone then', async t => {
+t.test('attack 213: a guest who signs in as a user who exists is told to the application, and is gone then', async t => {
   const told: GuestSignIn[] = []
   let refuses = true
   const { app, browser, enter, idOf } = await start(t, {
@@ -251,7 +251,7 @@ t.test('a guest who must set up a second factor first becomes the user with it',
   t.match(await app.auth.findUser({ email: ADA.email }), { userId, factors: ['recovery', 'totp'], guest: undefined })
 })
 
-t.test('a sign-in that waits at a provider makes the guest of its session the user, not one who came later', async t => {
+t.test('attack 214: a sign-in that waits at a provider makes the guest of its session the user, not one who came later', async t => {
   const { app, browser, enter, idOf } = await start(t)
   const first = await enter()
   const back = await leaveFor(browser, '/auth/a/login', BOB)
@@ -260,4 +260,3 @@ t.test('a sign-in that waits at a provider makes the guest of its session the us
   const userId = await idOf(browser)
   t.ok(userId !== null && userId !== first)
 })
-

@@ -16,8 +16,9 @@ const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user of an identity, links the identity to the user with its e-mail if the policy
- * allows it, or creates a user, unless a guest becomes that user. Nothing is written of a user who is blocked, or of whom a second
- * factor may be due: {@link writeHeld} does that when the sign-in is complete.
+ * allows it, or creates a user, unless a guest becomes that user. Nothing is written of a user who
+ * is blocked, or of whom a second factor may be due: {@link writeHeld} does that when the sign-in
+ * is complete.
  *
  * The store refuses a write that another request was ahead of, and the next attempt reads again.
  * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
