@@ -85,8 +85,8 @@ export class Accounts {
   readonly status: AuthStore['status'] = userId => wrapStoreErrors(() => this.#store.status(userId))
 
   /** See {@link AuthStore.abandonedGuests}. */
-  async abandonedGuests (createdBefore: number, now: number, limit: number): Promise<string[]> {
-    return wrapStoreErrors(async () => await this.#store.abandonedGuests?.(createdBefore, now, limit) ?? [])
+  async abandonedGuests (createdBefore: number, now: number, limit: number, after: string): Promise<string[]> {
+    return wrapStoreErrors(async () => await this.#store.abandonedGuests?.(createdBefore, now, limit, after) ?? [])
   }
 
   /** See {@link AuthStore.users}. */
@@ -275,6 +275,26 @@ export class Accounts {
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
     return this.#change({ userId }, userRules.deleteUser(generation))
+  }
+
+  /**
+   * Ends the sessions of a guest for good: from now on nobody becomes the user, not by a sign-in
+   * that is under way either.
+   *
+   * @returns false, and nothing was written, for a user who is not a guest any more, or is gone
+   */
+  async closeGuest (userId: string): Promise<boolean> {
+    return this.#change({ userId }, userRules.closeGuest(Date.now()))
+  }
+
+  /**
+   * Deletes a guest.
+   *
+   * @returns false, and nothing was written, for a user who is not a guest any more, or is gone
+   * @throws AuthError `user_in_use`
+   */
+  async deleteGuest (userId: string): Promise<boolean> {
+    return this.#change({ userId }, userRules.deleteGuest)
   }
 
   /**

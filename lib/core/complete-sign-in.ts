@@ -60,8 +60,8 @@ export async function completeSignIn (
   const { generation } = present
   const forgetGuest = await orDelete(isNew === 'user', () => leaveGuest(auth, request, present))
   const principal = await orDelete(isNew === 'user', async () => {
-    // Read again, because the hook may have granted claims.
-    const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
+    // As written: onCreateUser may have given a guest claims. Read again, where onSignIn may have granted some.
+    const admitted = onSignIn === null ? principalFor({ user: present, identity }) : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
     const { ofCallback, remember } = authenticated
     const { cookieEnd, ...others } = { ...ofCallback, ...chosenLifetime(auth.remember, remember) }

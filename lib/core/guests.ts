@@ -81,8 +81,8 @@ export async function leaveGuest (
   return async () => {
     const { userId } = guest
     try {
-      await accounts.deleteUser(userId)
-      audit('deletion', { userId }, request)
+      // In another tab the guest may have become a user.
+      if (await accounts.deleteGuest(userId)) audit('deletion', { userId }, request)
     } catch (err) {
       // Without a session the guest goes later.
       request.log.warn({ err, userId }, 'a guest who has signed in as another user could not be deleted yet')

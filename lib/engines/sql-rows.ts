@@ -52,8 +52,8 @@ export interface ReadingDialect {
   byCodePoints (column: SQLWrapper): SQL
   /** Whether a text is the first one, or between it and the end, by code points. */
   isBetween (text: SQLWrapper, first: string, end: string): SQL
-  /** A text of {@link UserExtras}, as its index has it. */
-  note (name: 'name_key' | 'email_domain'): SQL
+  /** A text of {@link UserExtras}, as its index has it where there is one. */
+  note (name: 'name_key' | 'email_domain' | 'generation'): SQL
   /** The time of creation, as its index has it. */
   readonly createdAt: SQL
   isBlocked (now: number): SQL
@@ -111,12 +111,15 @@ export function accountReads (
   )
 
   const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
-  const hasSession = sql`exists (select 1 from ${sessions} where ${and(eq(sessions.userId, users.userId), isOpen)})`
+  const isPresent = sql`${sessions.generation} = coalesce(cast(${dialect.note('generation')} as integer), 0)`
+  const ofGuest = and(eq(sessions.userId, users.userId), isOpen, isPresent)
+  const isBefore = sql`${dialect.createdAt} < ${given('createdBefore')}`
+  // The subject of a guest's link is their id, and is in the primary key.
+  const isNext = and(eq(providerLinks.provider, GUEST), gt(providerLinks.subject, given('after')))
   const guestsWithout = withFactors.query(db => db.select({ userId: users.userId }).from(providerLinks)
     .innerJoin(users, isOwner)
-    .where(and(
-      eq(providerLinks.provider, GUEST), sql`${dialect.createdAt} < ${given('createdBefore')}`, not(hasSession)
-    ))
+    .where(and(isNext, isBefore, sql`not exists (select 1 from ${sessions} where ${ofGuest})`))
+    .orderBy(providerLinks.subject)
     .limit(given('limit')))
 
   const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
@@ -168,8 +171,8 @@ export function accountReads (
         .limit(limit))
       return (await list({})).map(userOf)
     },
-    async abandonedGuests (createdBefore, now, limit) {
-      return (await guestsWithout({ createdBefore, now, limit })).map(({ userId }) => userId)
+    async abandonedGuests (createdBefore, now, limit, after) {
+      return (await guestsWithout({ createdBefore, now, limit, after })).map(({ userId }) => userId)
     },
     async countUsers (filter) {
       const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})

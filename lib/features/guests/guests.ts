@@ -1,6 +1,6 @@
 /** Visitors with a user of their own, before they have an address: a basket, a draft. */
 import { randomUUID } from 'node:crypto'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
 import { GUEST } from '../../accounts/account.js'
 import { audit } from '../../audit.js'
 import { Sweeper } from '../../base/concurrency.js'
@@ -69,8 +69,8 @@ export interface GuestMembers {
   readonly signInGuest: Bivariant<(request: AnyRequest) => Promise<Principal>>
 }
 
-export function guestMembers (auth: AuthContext): GuestMembers {
-  const sweeper = new Sweeper(async now => removeOver(auth, now))
+export function guestMembers (auth: AuthContext, log: FastifyBaseLogger): GuestMembers {
+  const sweeper = new Sweeper(sweep(auth, log), err => { log.warn({ err }, 'Guests could not be looked for') })
   return {
     async signInGuest (request: FastifyRequest) {
       const principal = await signInGuest(auth, request)
@@ -105,10 +105,27 @@ const SWEPT = 100
 /** A guest is made before their session is. */
 const GRACE_MS = 60 * 60_000
 
-/** Deletes guests who have no session any more. */
-async function removeOver ({ accounts, onDelete }: AuthContext, now: number): Promise<void> {
-  for (const userId of await accounts.abandonedGuests(now - GRACE_MS, now, SWEPT)) {
-    await callHook(() => onDelete?.({ request: null, userId }))
-    await accounts.deleteUser(userId, 0)
+/** Deletes guests who have no session any more, those of a part of the ids at each turn. */
+function sweep ({ accounts, onDelete }: AuthContext, log: FastifyBaseLogger): (now: number) => Promise<void> {
+  let after = ''
+  return async now => {
+    const over = await accounts.abandonedGuests(now - GRACE_MS, now, SWEPT, after)
+    // Guests who cannot be deleted now do not keep those behind them.
+    after = over.length < SWEPT ? '' : over.at(-1) ?? ''
+    const failures: Array<{ userId: string, err: unknown }> = []
+    for (const userId of over) {
+      try {
+        // First, so that the rows of a user whom the guest has just become stay.
+        if (!await accounts.closeGuest(userId)) continue
+        await callHook(() => onDelete?.({ request: null, userId }))
+        if (await accounts.deleteGuest(userId)) audit('deletion', { userId }, { log })
+      } catch (err) {
+        failures.push({ userId, err })
+      }
+    }
+    const [first] = failures
+    if (first !== undefined) log.warn({ ...first, guests: failures.length }, NOT_SWEPT)
   }
 }
+
+const NOT_SWEPT = 'Guests whose sessions are over could not be deleted, and are tried again; the line has the first one'
