@@ -60,8 +60,9 @@ export async function completeSignIn (
   const { generation } = present
   const forgetGuest = await orDelete(isNew === 'user', () => leaveGuest(auth, request, present))
   const principal = await orDelete(isNew === 'user', async () => {
-    // As written: onCreateUser may have given a guest claims. Read again, where onSignIn may have granted some.
-    const admitted = onSignIn === null ? principalFor({ user: present, identity }) : (await readUser(auth, asked))?.principal ?? null
+    // The hook may have granted claims; onCreateUser has, where it was asked about a guest.
+    const written = principalFor({ user: present, identity })
+    const admitted = onSignIn === null ? written : (await readUser(auth, asked))?.principal ?? null
     if (admitted === null) throw new AuthError('unauthenticated')
     const { ofCallback, remember } = authenticated
     const { cookieEnd, ...others } = { ...ofCallback, ...chosenLifetime(auth.remember, remember) }
