@@ -11,7 +11,7 @@ import { localProvider, startApp } from '../../../test/helpers/app.js'
 import { Browser } from '../../../test/helpers/browser.js'
 import { ADA, BASE_URL } from '../../../test/helpers/mail-app.js'
 import { OwnProvider, signInAt } from '../../../test/helpers/own-provider.js'
-import { clientOf, emptyDatabase, query } from '../../../test/helpers/postgres.js'
+import { emptyDatabase, query } from '../../../test/helpers/postgres.js'
 
 const TABLE = 'create table members (user_id KEY primary key references svc_auth_users (user_id) on delete cascade, nick text unique)'
 
@@ -29,6 +29,7 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
     connection.pragma('foreign_keys = on')
     t.teardown(() => connection.close())
     const store = new SqlAuthStore(connection)
+    t.teardown(() => store.close())
     await store.findUser({ email: ADA.email })
     connection.exec(TABLE.replace('KEY', 'text'))
     return {
@@ -39,7 +40,8 @@ const PLACES: Record<string, (t: Test) => Promise<Place>> = {
   },
   async Postgres (t) {
     const url = await emptyDatabase(t)
-    const store = new SqlAuthStore(clientOf(t, url))
+    const store = new SqlAuthStore(url)
+    t.teardown(() => store.close())
     await store.migrate()
     await query(url, TABLE.replace('KEY', 'uuid'))
     return {
@@ -70,7 +72,6 @@ async function start (t: Test, store: AuthStore, onCreateUser: CreateUserHook, o
     app.post('/basket', async request => app.auth.signInGuest(request))
     app.get('/basket', { preHandler: app.auth.requireClaims({}, { guests: true }) }, async request => request.principal)
   })
-  t.teardown(() => store.close())
   return { app, mails }
 }
 
