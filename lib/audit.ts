@@ -12,10 +12,10 @@ import type { AuthorizationClaims } from './claims.js'
 export interface AuditEvents {
   /** A form or the first sign-in of an identity created a user, whom `onSignIn` admitted. */
   registration: AuditedUser & AuditedProvider
-  /** The application created a user. */
+  /** The application created a user, or a guest. */
   creation: AuditedUser & {
-    /** `local` for a user with a password, otherwise `application`. */
-    provider: 'local' | 'application'
+    /** `local` for a user with a password, `guest` for a guest, otherwise `application`. */
+    provider: 'local' | 'application' | 'guest'
   }
   /** A user signed in. */
   'sign-in': AuditedUser & AuditedProvider & {

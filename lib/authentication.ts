@@ -75,10 +75,12 @@ export interface ReplacedSession {
 export interface Principal {
   /** The UUID of the user in the store. */
   userId: string
-  /** The provider of the sign-in: `local`, `application` or the name of an external provider. */
+  /** The provider of the sign-in: `local`, `application`, `guest` or the name of another. */
   provider: string
   /** Identity claims, and the authorization claims over them, as of sign-in or last refresh. */
   claims: Claims
+  /** Present for a guest, who has signed in by nothing yet. */
+  guest?: true
   /** The id of the user who sees the application as this one, by `impersonate`; else absent. */
   impersonator?: string
 }

@@ -64,11 +64,11 @@ export interface Linking {
 /** Called at every explicit linking before the link is written; refuses as {@link SignInHook}. */
 export type LinkHook = (linking: Linking) => void | Promise<void>
 
-/** The argument of the hook `onDelete`: a user who deletes their account. */
+/** The argument of the hook `onDelete`: a user who deletes their account, or a guest of before. */
 export interface Deletion {
-  /** The form that asks for it. */
-  request: FastifyRequest
-  /** The signed-in user, who has authenticated for it. */
+  /** The form that asks for it; null for a guest whose session is over. */
+  request: FastifyRequest | null
+  /** The signed-in user, who has authenticated for it, or the guest. */
   userId: string
 }
 
@@ -77,6 +77,23 @@ export interface Deletion {
  * {@link SignInHook}. It runs again when the user repeats a deletion that failed afterwards.
  */
 export type DeleteHook = (deletion: Deletion) => void | Promise<void>
+
+/** The argument of the hook `onGuest`: a guest who signs in as a user who exists. */
+export interface GuestSignIn {
+  /** The form or the callback that completes the sign-in, or a request of the application. */
+  request: FastifyRequest
+  /** The guest, who is deleted afterwards. */
+  guest: User
+  /** The user whose session it becomes. */
+  user: User
+}
+
+/**
+ * Called when a guest signs in as a user who exists, once all else has allowed it: moves the rows
+ * of the guest to the user. What it throws refuses the sign-in, and the guest stays. It may run
+ * again for the same guest.
+ */
+export type GuestHook = (signIn: GuestSignIn) => void | Promise<void>
 
 /** Calls a function of the application. Errors other than an {@link AuthError} are only logged. */
 export async function callHook<T> (ask: () => T | Promise<T>): Promise<T> {
@@ -97,6 +114,8 @@ export interface UserCreation<Tx = unknown> {
   identity?: ProviderIdentity
   /** The form or the callback; for `createUser` the request of its last argument. */
   request?: FastifyRequest
+  /** Present where a guest becomes the user: their id is that of the guest. */
+  promoted?: true
   /** What the application's own statements run in: see {@link TransactionOf}. */
   tx: Tx
 }

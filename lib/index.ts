@@ -40,8 +40,8 @@ export type {
   BlockOptions, Cause, KeptSession, SignOutOptions, UserFactor, UserFilter, UserList, UserPage, UserToCreate
 } from './features/app-auth/users.js'
 export type {
-  CreateUserHook, CreatedClaims, Deletion, DeleteHook, LinkHook, Linking, LinkingPolicy, ProviderIdentity, SignIn,
-  SignInHook, UserCreation
+  CreateUserHook, CreatedClaims, Deletion, DeleteHook, GuestHook, GuestSignIn, LinkHook, Linking, LinkingPolicy,
+  ProviderIdentity, SignIn, SignInHook, UserCreation
 } from './hooks.js'
 export type {
   ImpersonateOptions, ImpersonationBarOptions, ImpersonationOptions, ImpersonationRequest
@@ -49,7 +49,8 @@ export type {
 export type { OpenedMailToken, UnusableMailToken, UsableMailToken } from './features/mail-links.js'
 export type { UserSession } from './features/sessions/list.js'
 export type { AnyReply, AnyRequest, Bivariant, Guard } from './core/guard.js'
-export type { RecentProof, RequiredClaims } from './features/app-auth/guards.js'
+export type { GuardOptions, RecentProof, RequiredClaims } from './features/app-auth/guards.js'
+export type { GuestMembers, GuestOptions } from './features/guests/guests.js'
 export type { AuthorizationClaims, Claims, GrantableClaims, IdentityClaims } from './claims.js'
 export { countableEmail } from './countable-email.js'
 export { canonicalEmail } from './email.js'

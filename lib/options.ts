@@ -1,7 +1,7 @@
 import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
-import type { CreateUserHook, DeleteHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
+import type { CreateUserHook, DeleteHook, GuestHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
 import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
@@ -55,6 +55,8 @@ export interface AuthPluginOptions<Tx = unknown> extends FeatureOptions {
   onLink?: LinkHook | undefined
   /** Called before a user deletes their account, not by `deleteUser`; may remove rows or refuse. */
   onDelete?: DeleteHook | undefined
+  /** Called when a guest signs in as a user who exists; see {@link GuestHook}. */
+  onGuest?: GuestHook | undefined
   /**
    * The application's own sign-in page, such as `/login`, or a URL of an origin in
    * `trustedOrigins`. Guards (with `next`), and errors that no other page can show, redirect to it.
@@ -121,6 +123,7 @@ const OPTIONS = {
   onSignIn: optional(callable<SignInHook>('({ request, principal, identity, tokens, created }) => void'), null),
   onLink: optional(callable<LinkHook>('({ request, userId, identity, tokens }) => void'), null),
   onDelete: optional(callable<DeleteHook>('({ request, userId }) => void'), null),
+  onGuest: optional(callable<GuestHook>('({ request, guest, user }) => void'), null),
   loginPage: anything,
   registerPage: anything,
   forgotPasswordPage: anything,
@@ -150,7 +153,8 @@ export function resolveOptions (
   assertOneVersion(options)
   const given = checkedMembers(options, OPTIONS)
   const {
-    baseUrl, dataSecret: dataSecrets, linking, local, onCreateUser, onDelete, onLink, onSignIn, providers, store
+    baseUrl, dataSecret: dataSecrets, linking, local, onCreateUser, onDelete, onGuest, onLink, onSignIn, providers,
+    store
   } = given
   const { prefix: context = '' } = around
   const prefix = prefixIn(context, given.prefix)
@@ -205,6 +209,11 @@ export function resolveOptions (
     isAtRoot: isAtRoot(context),
     assertAtRoot (option, route) { assertAtRoot(option, route, context) }
   })
+  const listedSessions = session === null || session.options.store !== undefined ? null : session.rows.sessions
+  if (parts.guests !== null && listedSessions === null) {
+    throw new OptionsError('guests needs the sessions of the plugin, without session.store: a guest lives as long as ' +
+      'their session')
+  }
   const { secondFactor = null, step = null } = pagesOf(parts)
   const routePath = (part: unknown, path: string): string | null =>
     part == null ? null : site.routePath(`${prefix}/${path}`)
@@ -216,13 +225,14 @@ export function resolveOptions (
     dataSecrets,
     layout,
     linking,
-    listedSessions: session === null || session.options.store !== undefined ? null : session.rows.sessions,
+    listedSessions,
     local,
     mailPages: local?.mail == null ? null : checkedMembers(local.mail.pages, mailPages, 'local.pages.'),
     mailTokens,
     parts,
     onCreateUser,
     onDelete,
+    onGuest,
     onLink,
     onSignIn,
     redirects: new RedirectPages(site, {

@@ -20,7 +20,7 @@ import {
 import { passwordQueue } from './features/password/forms.js'
 import { Sealer } from './sealed.js'
 import { warnOfRepeatedCookie } from './session/cookies.js'
-import { type AuthenticationState, type Principal, authenticationOf, principalOf } from './session/record.js'
+import { type AuthenticationState, type Principal, authenticationOf, shownPrincipal } from './session/record.js'
 import { registerSession } from './session/register.js'
 import { watchSession } from './session/request-sessions.js'
 import { MemoryEntries, MemorySessions } from './engines/memory/memory.js'
@@ -44,7 +44,7 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** The signed-in user, or null. */
+    /** The signed-in user, or a guest; null for another visitor. */
     readonly principal: Principal | null
     /** How and when the signed-in user authenticated, or null. */
     readonly authentication: AuthenticationState | null
@@ -107,7 +107,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
   app.decorate('auth', Object.assign(new Auth(context, store, app.log), membersOf(context, app.log)))
   app.decorate('authProviders', Object.freeze(providers.map(provider => provider.name)))
   app.decorate('localIdp', local)
-  app.decorateRequest('principal', { getter () { return principalOf(this) } })
+  app.decorateRequest('principal', { getter () { return shownPrincipal(this) } })
   app.decorateRequest('authentication', { getter () { return authenticationOf(this) } })
   app.decorateRequest('token', null)
 

@@ -115,6 +115,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
     onSignIn,
     onLink,
     onDelete,
+    onGuest,
     redirects: {
       application: {
         login: loginPage,
@@ -125,7 +126,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation, knownBrowsers },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, knownBrowsers },
     changePasswordPage,
     layout,
     providers,
@@ -160,6 +161,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
       oauthServer: oauthServer ?? nothing,
       apiKeys: apiKeys ?? nothing,
       impersonation: impersonation ?? nothing,
+      guests: guests ?? nothing,
+      onGuest: onGuest ?? nothing,
       secondFactorPage: secondFactorPage ?? nothing,
       notices: { newBrowser: knownBrowsers !== null },
       changePasswordPage: changePasswordPage ?? nothing,

@@ -17,7 +17,7 @@ t.test('each numbered example is a block of a guide, letter for letter', async t
   const guides = [...DOCS.pages].filter(([path]) => path.startsWith('docs/'))
   const blocks = guides.flatMap(([, page]) => page.blocks('ts'))
 
-  t.equal(names.length, 10)
+  t.equal(names.length, 11)
   for (const name of names) t.ok(blocks.includes(await readFile(join(ROOT, 'examples', name), 'utf8')), name)
 })
 

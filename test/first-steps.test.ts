@@ -84,8 +84,9 @@ const MISTAKES: Mistake[] = [
   ['an option that is not there', register({ session, redirectUri: baseUrl }),
     'OptionsError',
     'fastify-svc-auth has no option "redirectUri"; expected one of baseUrl, providers, local, store, session, dataSecret, ' +
-      'prefix, trustedOrigins, linking, onCreateUser, onSignIn, onLink, onDelete, loginPage, registerPage, forgotPasswordPage, accountPage, ' +
-      'reauthenticatePage, secondFactorPage, changePasswordPage, secondFactor, passkeys, oauthServer, apiKeys, impersonation, notices, pages, rateLimit, ' +
+      'prefix, trustedOrigins, linking, onCreateUser, onSignIn, onLink, onDelete, onGuest, loginPage, registerPage, forgotPasswordPage, accountPage, ' +
+      'reauthenticatePage, secondFactorPage, changePasswordPage, secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, notices, ' +
+      'pages, rateLimit, ' +
       'logLevel, logSerializers'],
   ['an option of a provider that is not there', make(given => new GoogleProvider(given({ client_id: 'an-id', clientSecret: SECRET }))),
     'OptionsError', 'google has no option "client_id"; it is called clientId'],

@@ -30,6 +30,7 @@ const LIMITS = {
   code: 60,
   factor: 600,
   challenge: 3000,
+  guest: 20,
   token: 30_000
 }
 
@@ -60,8 +61,9 @@ t.test('options that are not given have a default', async t => {
     onSignIn: null,
     onLink: null,
     onDelete: null,
+    onGuest: null,
     parts: {
-      secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null, knownBrowsers: null
+      secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null, guests: null, knownBrowsers: null
     },
     sealer: null,
     layout: null,

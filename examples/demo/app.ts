@@ -16,6 +16,7 @@ import { html } from './html.js'
 import { mountInvitations } from './invitations.js'
 import { setUpLinks } from './links.js'
 import { type DevMailbox, mountMailbox } from './mailbox.js'
+import { keepNotes, mountNotes } from './notes.js'
 import { mountScripts } from './scripts.js'
 import { sendPage, setUpSite } from './site.js'
 import { UsedTokens } from './used-tokens.js'
@@ -56,6 +57,7 @@ export async function mountApp (
   const local = new LocalIdentityProvider({
     registration: { verify }, sendMail: mailbox?.sendMail, signInByMail: mailbox !== null
   })
+  const notes = keepNotes(database)
   setUpSite(app)
   setUpProblemPages(app)
   await mountApiDocs(app, baseUrl)
@@ -78,11 +80,14 @@ export async function mountApp (
     }),
     apiKeys: new ApiKeys({ prefix: 'demo', scopes: { profile: 'See your name and your e-mail address' }, selfService: true }),
     impersonation: { allow: ({ actor, user }) => actor.claims.role === 'admin' && user.claims.role !== 'admin' },
+    guests: { days: 30 },
+    onGuest: notes.move,
+    onDelete: notes.remove,
     pages: new Pages({
       name: 'fastify-svc-auth',
       logo: '/icon.svg',
       stylesheet: '/auth.css',
-      links: [{ label: 'Home', href: '/' }, ...(mailbox === null ? [] : [{ label: 'Mailbox', href: '/mailbox' }])]
+      links: [{ label: 'Home', href: '/' }, { label: 'Notes', href: '/notes' }, ...(mailbox === null ? [] : [{ label: 'Mailbox', href: '/mailbox' }])]
     })
   })
 
@@ -90,6 +95,7 @@ export async function mountApp (
   mountAssistant(app, baseUrl)
   mountScripts(app)
   if (mailbox !== null) mountMailbox(app, mailbox)
+  await app.register(mountNotes, { notes })
   await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)

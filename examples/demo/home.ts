@@ -38,6 +38,8 @@ export function mountHome (app: FastifyInstance, baseUrl: string): void {
         <li><span><a href="/assistant">Connect an assistant</a> to your account, as an AI assistant would be.</span></li>
         <li><span><a href="/auth/pages/account?open=keys">Make an API key</a>, and let a script send it:
           <code>curl -H "Authorization: Bearer $KEY" ${baseUrl}/api/profile</code></span></li>
+        <li><span>Sign out, write <a href="/notes">a note</a>, and sign in again: what a visitor writes is theirs
+          afterwards.</span></li>
         <li><span>Become an administrator: the page above says how. It asks for a second factor first.</span></li>
       </ul>
     </section>

@@ -12,7 +12,7 @@ const FILES = {
 
 /** The pages that each page leads to, if they are mounted. */
 const PAGES = [
-  ['/auth/pages/account', 'Account'], ['/auth/pages/factors', 'Security'], ['/mailbox', 'Mailbox'],
+  ['/auth/pages/account', 'Account'], ['/auth/pages/factors', 'Security'], ['/notes', 'Notes'], ['/mailbox', 'Mailbox'],
   ['/admin', 'Administration'], ['/docs', 'API']
 ] as const
 
@@ -26,6 +26,7 @@ const DONE = {
   ended: 'The session has ended.',
   reset: 'The second factors and passkeys are removed.',
   changed: 'The e-mail is changed, and all sessions of the user have ended.',
+  noted: 'The note is kept.',
   accepted: 'You accepted the invitation. Your role is among your claims.'
 }
 
@@ -66,6 +67,7 @@ export function redirectDone (reply: FastifyReply, path: string, done: keyof typ
 /** Sends a page of the application. */
 export async function sendPage (reply: FastifyReply, title: string, content: Html): Promise<FastifyReply> {
   const { principal, query, routeOptions, server } = reply.request
+  const isUser = principal !== null && !principal.guest
   const bar = new Html(await server.auth.impersonationBar(reply.request, { next: '/admin' }))
   // Anyone can write the address, so its code is looked up and never shown.
   const done = new Map(Object.entries(DONE)).get(Object(query).done)
@@ -76,11 +78,11 @@ export async function sendPage (reply: FastifyReply, title: string, content: Htm
     <nav aria-label="Pages">
       ${PAGES.filter(([path]) => server.hasRoute({ method: 'GET', url: path })).map(([path, label]) => html`
         <a href="${path}"${path === routeOptions.url && html` aria-current="page"`}>${label}</a>`)}
-      ${principal !== null && html`
+      ${isUser && html`
         <form method="post" action="/auth/logout">
           <input type="hidden" name="next" value="/auth/pages/sign-in"><button class="plain">Sign out</button>
         </form>`}
-      ${principal === null && html`<a href="/auth/pages/sign-in">Sign in</a>`}
+      ${!isUser && html`<a href="/auth/pages/sign-in">Sign in</a>`}
     </nav>`
   const message = html`
     ${done !== undefined && html`<p role="status">${done}</p>`}

@@ -37,6 +37,8 @@ export interface User {
   claims: AuthorizationClaims
   /** Present until `onSignIn` has admitted the user, and their first session is written. */
   isNew?: true
+  /** Present for a guest: a visitor who has signed in by nothing yet. */
+  guest?: true
   /** Counts the events that ended all sessions of the user. */
   generation: number
   /** Present while the application has blocked the user; it stays after `until` is over. */
@@ -133,6 +135,7 @@ export function userOf (
     createdAt: new Date(createdAt),
     ...(extras.email_disputed && extras.email_verified !== true && { emailDisputed: true }),
     ...(extras.is_new && { isNew: true }),
+    ...(extras.guest && { guest: true }),
     ...(blocked !== undefined && { blocked: blockOf(blocked) }),
     ...(factors !== undefined && { factors })
   }
@@ -200,6 +203,9 @@ export function isBlocked ({ blocked }: Pick<User, 'blocked'>, now: number = Dat
 function blockOf ({ at, until, ...others }: NonNullable<UserExtras['blocked']>): Block {
   return { ...others, at: new Date(at), ...(until !== undefined && { until: new Date(until) }) }
 }
+
+/** The provider of the only link of a guest, whose subject is the id of the user. */
+export const GUEST = 'guest'
 
 /** The providers whose links say what the application knows: a name that it sets is theirs too. */
 export const OWN_PROVIDERS: readonly string[] = ['local', 'application']

@@ -12,7 +12,8 @@ import {
   type ConfirmedEmail, type FoundAddress, type MailTokenClaims, type NewPassword, credentialRules
 } from './credentials.js'
 import {
-  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf
+  type MailSignIn, type ProvenMailbox, type SignInChange, type UnprovenMethods, signInRule, signInByMail, unprovenOf,
+  withoutGuest
 } from './sign-in.js'
 import {
   type FactorAttempt, type FactorChange, type FactorSpending, attemptFactor, changeFactorsRule
@@ -83,6 +84,11 @@ export class Accounts {
   /** See {@link AuthStore.status}. */
   readonly status: AuthStore['status'] = userId => wrapStoreErrors(() => this.#store.status(userId))
 
+  /** See {@link AuthStore.abandonedGuests}. */
+  async abandonedGuests (createdBefore: number, now: number, limit: number, after: string): Promise<string[]> {
+    return wrapStoreErrors(async () => await this.#store.abandonedGuests?.(createdBefore, now, limit, after) ?? [])
+  }
+
   /** See {@link AuthStore.users}. */
   readonly users: AuthStore['users'] = query => wrapStoreErrors(() => this.#store.users(query))
 
@@ -128,24 +134,33 @@ export class Accounts {
    * user has, in one step.
    *
    * @param email the canonical e-mail that the provider reports, verified or not
-   * @param newUser the user to create, with this identity as their first link
+   * @param newUser the user to create, with this identity as their first link; null for none
    * @param holds whether nothing is written of a user who has the link, because a second factor may
    *   be due: {@link signIn} writes it then; default never. Like a {@link Rule} it has no effects.
    * @param onCreate as for {@link createUser}
-   * @returns the user with the link; or the one who has the e-mail, then nothing was written
+   * @returns the user with the link; or the one who has the e-mail, then nothing was written; null
+   *   where there is none and none is to be created
    */
+  async enterIdentity (
+    identity: LinkedIdentity, email: string | null, newUser: NewUser, holds?: (user: User) => boolean,
+    onCreate?: OnCreate
+  ): Promise<EnteredIdentity>
+  async enterIdentity (
+    identity: LinkedIdentity, email: string | null, newUser: NewUser | null, holds?: (user: User) => boolean,
+    onCreate?: OnCreate
+  ): Promise<EnteredIdentity | null>
   async enterIdentity (
     identity: LinkedIdentity,
     email: string | null,
-    newUser: NewUser,
+    newUser: NewUser | null,
     holds: (user: User) => boolean = () => false,
     onCreate?: OnCreate
-  ): Promise<EnteredIdentity> {
+  ): Promise<EnteredIdentity | null> {
     const { provider, subject } = identity
-    const rule = identityRules.enterIdentity(identity, newAccount(newUser, Date.now()), holds)
+    const rule = identityRules.enterIdentity(identity, newUser && newAccount(newUser, Date.now()), holds)
     const { hook, created } = creation(onCreate)
     const entered = await this.#change({ provider, subject }, rule, { email }, hook)
-    return entered.as === 'new' ? { ...entered, user: created(entered.user) } : entered
+    return entered?.as === 'new' ? { ...entered, user: created(entered.user) } : entered
   }
 
   /**
@@ -159,10 +174,16 @@ export class Accounts {
    * @throws AuthError `blocked`, `exists`, and what `change` of the factor throws; then nothing was
    *   written
    */
-  async signIn (found: FoundUser, change: SignInChange, isTrial = false): Promise<NotedSignIn | null> {
-    const { provider, subject, verifiedEmail } = change.identity
+  async signIn (
+    found: FoundUser, change: SignInChange,
+    { isTrial = false, onCreate }: { isTrial?: boolean, onCreate?: OnCreate | undefined } = {}
+  ): Promise<NotedSignIn | null> {
+    const { newUser, identity: { provider, subject, verifiedEmail } } = change
     const rule = signInRule(found, change, { isTrial, now: Date.now() })
-    return this.#change({ userId: found.userId }, rule, { email: verifiedEmail, link: { provider, subject } })
+    const keys = newUser ?? { email: verifiedEmail, link: { provider, subject } }
+    const { hook, created } = creation(onCreate)
+    const noted = await this.#change({ userId: found.userId }, rule, keys, hook)
+    return noted && change.held === 'promotes' && !isTrial ? { ...noted, user: created(noted.user) } : noted
   }
 
   /**
@@ -254,6 +275,26 @@ export class Accounts {
    */
   async deleteUser (userId: string, generation?: number): Promise<boolean> {
     return this.#change({ userId }, userRules.deleteUser(generation))
+  }
+
+  /**
+   * Ends the sessions of a guest for good: from now on nobody becomes the user, not by a sign-in
+   * that is under way either.
+   *
+   * @returns false, and nothing was written, for a user who is not a guest any more, or is gone
+   */
+  async closeGuest (userId: string): Promise<boolean> {
+    return this.#change({ userId }, userRules.closeGuest(Date.now()))
+  }
+
+  /**
+   * Deletes a guest.
+   *
+   * @returns false, and nothing was written, for a user who is not a guest any more, or is gone
+   * @throws AuthError `user_in_use`
+   */
+  async deleteGuest (userId: string): Promise<boolean> {
+    return this.#change({ userId }, userRules.deleteGuest)
   }
 
   /**
@@ -428,7 +469,8 @@ export class Accounts {
   #change<T> (find: AccountQuery, rule: Rule<T>, keys: UniqueKeys = {}, hook?: CreateHook): Promise<T> {
     return wrapStoreErrors(() => this.#store.change(find, keys, (...given) => {
       const decision = rule(...given)
-      return decision.account == null ? decision : { ...decision, account: withSearchKeys(decision.account) }
+      const { account } = decision
+      return account == null ? decision : { ...decision, account: withSearchKeys(withoutGuest(account)) }
     }, hook))
   }
 }

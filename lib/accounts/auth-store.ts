@@ -111,6 +111,16 @@ export interface AuthStore<Tx = unknown> {
   countUsers (filter: UsersFilter): Promise<number>
 
   /**
+   * Returns the ids of at most so many guests who were created before a time and have no open
+   * session of their generation beside the users, in an order of the ids. Without this member
+   * guests are not deleted when they are over.
+   *
+   * @param createdBefore milliseconds since the epoch, like `now`
+   * @param after the id that comes before the first one; empty for all
+   */
+  abandonedGuests? (createdBefore: number, now: number, limit: number, after: string): Promise<string[]>
+
+  /**
    * Adds an account.
    *
    * @returns false, and nothing was written, when its id, its e-mail, one of its links or the id of
@@ -127,7 +137,8 @@ export interface AuthStore<Tx = unknown> {
    * is raised.
    *
    * @param keys what the rule may give to an account
-   * @param hook as for {@link insert}, where the rule makes an account
+   * @param hook as for {@link insert}, where the rule makes an account, or removes
+   *   `extras.guest`: a guest becomes a user. What it throws leaves the guest as they were.
    * @returns the `result` of the rule
    * @throws AuthError `user_in_use` when a table of the application refers to the user and forbids
    *   the deletion, `exists` when another user has the id of a factor that is to be written

@@ -2,7 +2,7 @@ import { withoutUndefined } from '../base/values.js'
 import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type Block, OWN_PROVIDERS, type User, userOf, withConfirmedEmail, withEmail,
+  type Account, type Block, OWN_PROVIDERS, type User, generationOf, userOf, withConfirmedEmail, withEmail,
   withKeysEnded, withSessionsEnded, withUnconfirmedEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
@@ -113,11 +113,26 @@ function deleteUser (generation: number | undefined): Rule<boolean> {
   }
 }
 
+function closeGuest (now: number): Rule<boolean> {
+  return account => {
+    if (account?.extras.guest !== true) return { result: false }
+    // No sign-in leads to a guest: one whose sessions have ended gets no other session.
+    return { result: true, ...(generationOf(account) === 0 && { account: withSessionsEnded(account, now) }) }
+  }
+}
+
+const deleteGuest: Rule<boolean> = account => {
+  const isGuest = account?.extras.guest === true
+  return { result: isGuest, ...(isGuest && { account: null }) }
+}
+
 const deleteNewUser: Rule<void> = account =>
   ({ result: undefined, ...(account?.extras.is_new && { account: null }) })
 
 /** The rules of {@link Accounts} about a user. */
-export const userRules = { grant, withdraw, changeUser, updateUser, admitUser, noteBrowser, deleteUser, deleteNewUser }
+export const userRules = {
+  grant, withdraw, changeUser, updateUser, admitUser, noteBrowser, closeGuest, deleteGuest, deleteUser, deleteNewUser
+}
 
 function withName (account: Account, name: string | null): Account {
   const links = account.links.map(link => {

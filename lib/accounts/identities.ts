@@ -1,7 +1,7 @@
 import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, CONFIRMED, type Factor, type Link, OWN_PROVIDERS, type Subject, type User,
+  type Account, type AccountLink, CONFIRMED, type Factor, GUEST, type Link, OWN_PROVIDERS, type Subject, type User,
   assertCanonical, generationOf, isConfirmed, linkAt, linksOf, userOf, withEmail, withFactors, withLink,
   withSessionsEnded, withVouching
 } from './account.js'
@@ -39,7 +39,11 @@ export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
   const { userId, email, name, claims, link, passwordHash = null, initialFactors = [] } = newUser
   const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
-  const extras = { created_at: now, ...(newUser.isNew && { is_new: true as const }) }
+  const extras = {
+    created_at: now,
+    ...(newUser.isNew && { is_new: true as const }),
+    ...(link.provider === GUEST && { guest: true as const })
+  }
   const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash, factors: [] }, link)
   return withFactors(withVouching(account, voucher, newUser.emailVerified), initialFactors)
 }
@@ -72,9 +76,26 @@ export interface EnteredIdentity extends NotedSignIn {
   as: 'known' | 'refreshes' | 'moves' | 'new' | 'owner-of-email'
 }
 
+/**
+ * Returns the account that a guest becomes: with what a new user has, and all that the guest had.
+ * Sessions of the guest have yet to be ended.
+ */
+export function promotedGuest (guest: Account, newUser: NewUser): Account {
+  const { guest: _, created_at: createdAt = 0, ...notes } = guest.extras
+  const { isNew: __, ...made } = newUser
+  const { name, claims, extras, ...account } = newAccount(made, createdAt)
+  return {
+    ...account,
+    userId: guest.userId,
+    name: name ?? guest.name,
+    claims: { ...guest.claims, ...claims },
+    extras: { ...notes, ...extras }
+  }
+}
+
 function enterIdentity (
-  identity: LinkedIdentity, newAccount: Account, holds: (user: User) => boolean
-): Rule<EnteredIdentity> {
+  identity: LinkedIdentity, newAccount: Account | null, holds: (user: User) => boolean
+): Rule<EnteredIdentity | null> {
   return (account, { ofEmail }) => {
     if (account !== null) {
       const noted = withIdentity(account, identity, ofEmail)
@@ -83,6 +104,7 @@ function enterIdentity (
       return { result: { ...notedSignIn(account), as: isAsFound(noted, user) ? 'refreshes' : 'moves' } }
     }
     if (ofEmail !== null) return { result: { ...notedSignIn(ofEmail), as: 'owner-of-email' } }
+    if (newAccount === null) return { result: null }
     return { result: { ...notedSignIn(newAccount), as: 'new' }, account: newAccount }
   }
 }

@@ -1,13 +1,14 @@
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type AccountLink, type FactorKind, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked, linkAt,
-  linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
+  type Account, type AccountLink, type FactorKind, GUEST, type Link, OWN_PROVIDERS, type User, generationOf, isBlocked,
+  linkAt, linksOf, userOf, withConfirmedEmail, withFactors, withKeysEnded, withLink, withSessionsEnded
 } from './account.js'
 import type { Holders, Rule } from './auth-store.js'
 import { type FactorChange, changeFactorsRule } from './factors.js'
 import {
-  type FoundUser, type LinkedIdentity, type NotedSignIn, isAsFound, newAccount, notedSignIn, withIdentity
+  type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, isAsFound, newAccount, notedSignIn,
+  promotedGuest, withIdentity
 } from './identities.js'
 
 /** What an account has from before an address of it was proven; no text of who made it. */
@@ -83,6 +84,21 @@ function applicationLink ({ userId, email, name }: Pick<Account, 'userId' | 'ema
   return { provider: 'application', subject: userId, claims }
 }
 
+/** Returns an account as it is kept: with an address, or another link, a guest is one no longer. */
+export function withoutGuest (account: Account): Account {
+  const { userId, email, extras: { guest = false, ...extras } } = account
+  const links = account.links.filter(({ provider }) => provider !== GUEST)
+  if (!guest || (email === null && links.length === 0)) return account
+  const left = { ...account, extras, links }
+  return links.length > 0 ? left : withLink(left, { provider: 'application', subject: userId, claims: { sub: userId } })
+}
+
+/** Returns the user to create whose mailbox was proven. */
+export function userOfMailbox (userId: string, email: string): NewUser {
+  const link = applicationLink({ userId, email, name: null })
+  return { userId, email, emailVerified: true, name: null, claims: {}, isNew: true, link }
+}
+
 /** Whose mailbox a sign-in by mail has proven. */
 export interface ProvenMailbox {
   /** The user who had the address when the mail was asked for; null for the user who has it now. */
@@ -112,9 +128,7 @@ export function signInByMail (
     const present = found === null ? ofEmail : account
     if (present === null) {
       if (found !== null || newId === null) return { result: null }
-      const link = applicationLink({ userId: newId, email, name: null })
-      const created = newAccount(
-        { userId: newId, email, emailVerified: true, name: null, claims: {}, isNew: true, link }, now)
+      const created = newAccount(userOfMailbox(newId, email), now)
       return { result: { ...signedIn(created), as: 'new' }, account: created }
     }
     const user = userOf(present)
@@ -139,9 +153,12 @@ export interface SignInChange {
   /**
    * What a first factor has found: a sign-in by a link of the user, which `moves` the e-mail of the
    * account, or its state, or only `refreshes` the link; `link`: an identity that joins the user by
-   * their e-mail; `confirms`: they have confirmed their address. Null for nothing.
+   * their e-mail; `confirms`: they have confirmed their address; `promotes`: a guest becomes the
+   * user `newUser`. Null for nothing.
    */
-  held: 'refreshes' | 'moves' | 'link' | 'confirms' | null
+  held: 'refreshes' | 'moves' | 'link' | 'confirms' | 'promotes' | null
+  /** The user whom the sign-in would create if there were no guest, with another id. */
+  newUser?: NewUser | undefined
   /** The factor that the sign-in sets up. */
   factors?: FactorChange | undefined
 }
@@ -156,12 +173,20 @@ export function signInRule (
     let left = withHeld(account, holders, change)
     if (left !== null && factors !== undefined) left = changeFactorsRule(factors, now)(left, holders).account ?? null
     if (left === null) return { result: null }
+    // Last, because a factor is added at the generation that was found.
+    if (change.held === 'promotes') left = withSessionsEnded(left, now)
     return { result: notedSignIn(account, left), ...(!isTrial && { account: left }) }
   }
 }
 
-function withHeld (account: Account, { ofEmail, ofLink }: Holders, { identity, held }: SignInChange): Account | null {
+function withHeld (
+  account: Account, { ofEmail, ofLink }: Holders, { identity, held, newUser }: SignInChange
+): Account | null {
   if (held === null) return account
+  if (held === 'promotes') {
+    const isFree = account.extras.guest === true && ofEmail === null && ofLink === null
+    return isFree && newUser !== undefined ? promotedGuest(account, newUser) : null
+  }
   // It may be disputed since: then the mail opens no account any more.
   if (held === 'confirms') return userOf(account).emailDisputed ? null : withConfirmedEmail(account)
   const present = linkAt(account, identity.provider)

@@ -12,6 +12,7 @@ import { noteSignIn } from './completed-sign-ins.js'
 import type { AuthContext, Owner, Proven, WithAccounts } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { Findings } from './findings.js'
+import { leaveGuest } from './guests.js'
 
 interface AuthenticatedSignIn extends Omit<Findings, 'method' | 'held'> {
   /** Writes what waited, and returns the user as they are then; absent for nothing. */
@@ -33,8 +34,9 @@ export async function completeSignIn (
   auth: AuthContext, request: FastifyRequest, authenticated: AuthenticatedSignIn, proofs: readonly Proof[]
 ): Promise<Principal> {
   const { accounts, onSignIn } = auth
-  const { user, isNew, identity, tokens, write } = authenticated
+  const { user, isNew, identity, newUser, tokens, write } = authenticated
   const { userId, isNew: created = false } = user
+  const isPromoted = newUser !== undefined
   const orDelete = async <T>(isDeleted: boolean, step: () => T | Promise<T>): Promise<T> => {
     try {
       return await step()
@@ -51,26 +53,30 @@ export async function completeSignIn (
 
   const asked = principalFor(authenticated)
   if (onSignIn !== null) {
-    const signIn = { request, principal: asked, identity, tokens, created }
+    const signIn = { request, principal: asked, identity, tokens, created: created || isPromoted }
     await orDelete(created, () => callHook(() => onSignIn(signIn)))
   }
-  const { generation } = await write?.() ?? user
+  const present = await write?.() ?? user
+  const { generation } = present
+  const forgetGuest = await orDelete(isNew === 'user', () => leaveGuest(auth, request, present))
   const principal = await orDelete(isNew === 'user', async () => {
-    // Read again, because the hook may have granted claims.
-    const admitted = onSignIn === null ? asked : (await readUser(auth, asked))?.principal ?? null
-    if (admitted === null) throw new AuthError('unauthenticated')
+    // With the claims that onCreateUser has given to a guest, or onSignIn has granted.
+    const written = principalFor({ user: present, identity })
+    const admitted = onSignIn === null ? written : (await readUser(auth, asked))?.principal
+    if (admitted === undefined) throw new AuthError('unauthenticated')
     const { ofCallback, remember } = authenticated
     const { cookieEnd, ...others } = { ...ofCallback, ...chosenLifetime(auth.remember, remember) }
     // The generation was read with the credential: a sign-in that a change of the password
     // overtakes writes a session that has ended.
     const record = { principal: admitted, methods: proofs, generation, at: proofs.at(-1)?.at ?? Date.now(), ...others }
     const confirm = async (isAdmitted: boolean): Promise<void> => {
-      if (!isAdmitted && !(created && await accounts.admitUser(userId))) return
+      if (!isPromoted && !isAdmitted && !(created && await accounts.admitUser(userId))) return
       audit('registration', { userId, provider: identity.provider }, request)
     }
     await replaceSession(request, record, { cookieEnd, admits: created, confirm })
     return admitted
   })
+  await forgetGuest()
   const methods = proofs.map(({ method }) => method)
   const by = methods.includes('application') ? 'application' : 'provider'
   audit('sign-in', { userId, provider: identity.provider, by, methods }, request)
@@ -79,9 +85,9 @@ export async function completeSignIn (
 }
 
 /** The principal of a user who signs in, before the hook has granted claims. */
-export function principalFor ({ user, identity }: Pick<Findings, 'user' | 'identity'>): Principal {
+export function principalFor ({ user, identity, newUser }: Pick<Findings, 'user' | 'identity' | 'newUser'>): Principal {
   const { provider, claims } = identity
-  return { userId: user.userId, provider, claims: mergeClaims(claims, user.claims) }
+  return { userId: user.userId, provider, claims: mergeClaims(claims, { ...user.claims, ...newUser?.claims }) }
 }
 
 /** Authenticates the signed-in user again, by what checks it. */

@@ -3,7 +3,7 @@ import type { AuthChannel } from '../audit.js'
 import { AuthError } from '../errors.js'
 import type { PageLayout, View } from './pages/layout.js'
 import type { Accounts } from '../accounts/accounts.js'
-import type { CreateUserHook, DeleteHook, LinkHook, LinkingPolicy, SignInHook } from '../hooks.js'
+import type { CreateUserHook, DeleteHook, GuestHook, LinkHook, LinkingPolicy, SignInHook } from '../hooks.js'
 import type { ExternalProvider } from '../providers/provider.js'
 import type { Sealer } from '../sealed.js'
 import type { OneTimeEntries, StoreCapabilities, StoredSessions } from '../session/store.js'
@@ -49,6 +49,7 @@ export interface AuthContext {
   readonly onSignIn: SignInHook | null
   readonly onLink: LinkHook | null
   readonly onDelete: DeleteHook | null
+  readonly onGuest: GuestHook | null
   readonly providers: readonly ExternalProvider[]
   /** Seals ID tokens in sessions; null where no provider has `signOut`. */
   readonly signOutSealer: Sealer | null

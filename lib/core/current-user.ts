@@ -6,7 +6,8 @@ import { mergeClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import { endSession, updateRecord } from '../session/lifecycle.js'
 import {
-  type Principal, ReadRecord, type SessionRecord, actingIn, hideUser, ownRecordIn, principalOf, recordIn
+  type Principal, ReadRecord, type SessionRecord, actingIn, guestRecordIn, hideUser, ownRecordIn, principalOf, recordIn,
+  shownPrincipal
 } from '../session/record.js'
 import { actingStatus, stopActing } from './acting.js'
 import type { AuthContext, WithAccounts } from './context.js'
@@ -97,12 +98,13 @@ export async function currentRecord (auth: WithAccounts, request: FastifyRequest
  */
 export async function refreshPrincipal (auth: WithAccounts, request: FastifyRequest): Promise<Principal | null> {
   for (;;) {
-    const record = await isActingOver(auth, request) ? null : recordIn(request.session)
+    const { session } = request
+    const record = await isActingOver(auth, request) ? null : recordIn(session) ?? guestRecordIn(session)
     if (record === null) return null
-    const { impersonator, ...held } = record.principal
+    const { impersonator, guest, ...held } = record.principal
     const found = await readUser(auth, held)
     const principal = found?.user.generation === record.generation ? found.principal : null
-    if (isDeepStrictEqual(principal, held)) return principalOf(request)
+    if (isDeepStrictEqual(principal, held)) return shownPrincipal(request)
     // Read once more when it is written: another request may have written what came later, which
     // this one would undo.
     if (principal !== null) await updatePrincipal(request, principal)

@@ -1,4 +1,5 @@
 import type { User } from '../accounts/account.js'
+import type { NewUser } from '../accounts/identities.js'
 import type { SignInChange } from '../accounts/sign-in.js'
 import type { AuthenticationContext, AuthenticationMethod } from '../authentication.js'
 import type { ProviderIdentity } from '../hooks.js'
@@ -13,6 +14,8 @@ export interface Findings {
   isNew: 'user' | 'link' | false
   /** What a second factor may be due for before it is written; null once it is. */
   held: SignInChange['held']
+  /** The user whom a guest becomes: see {@link SignInChange}. */
+  newUser?: NewUser | undefined
   identity: ProviderIdentity
   method: AuthenticationMethod
   /** Null without an external provider. */

@@ -50,6 +50,8 @@ export interface RateLimitOptions {
    * in the cloud asks from a few addresses for all its users.
    */
   token?: number | undefined
+  /** Guests from one address in an hour; default 20. */
+  guest?: number | undefined
   /**
    * Counts attempts: `memory`, in each process, or a store class as @fastify/rate-limit takes it.
    * By default `SqlAuthStore` on Postgres counts for all processes, other stores as `memory`.
@@ -84,7 +86,8 @@ const LIMITS = {
   code: attempts(60),
   factor: attempts(600),
   challenge: attempts(3000),
-  token: attempts(30_000)
+  token: attempts(30_000),
+  guest: attempts(20)
 }
 
 type Limited = keyof typeof LIMITS
@@ -305,6 +308,7 @@ export function setUpRateLimits (counter: Counter, options: ResolvedRateLimits |
     factor: limit('factor'),
     challenge: limit('challenge'),
     token: limit('token'),
+    guest: limitedRequest(byAddress(options && { ...options, timeWindow: 60 * 60_000 }, 'guest')),
     reauthenticate: limitUser('reauthenticate', perUser),
     mail,
     code,

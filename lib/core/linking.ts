@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { User } from '../accounts/account.js'
-import type { Accounts } from '../accounts/accounts.js'
+import type { Accounts, OnCreate } from '../accounts/accounts.js'
 import type { FactorChange } from '../accounts/factors.js'
 import type { LinkedIdentity, NotedSignIn } from '../accounts/identities.js'
 import { audit, sourceOf } from '../audit.js'
@@ -8,11 +8,11 @@ import type { IdentityClaims } from '../claims.js'
 import type { AuthContext } from './context.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
-import type { ProviderIdentity } from '../hooks.js'
+import { type ProviderIdentity, creating } from '../hooks.js'
 import type { Outbox } from './mail-links.js'
 import type { Findings } from './findings.js'
 
-type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'outbox'>
+type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'method' | 'newUser' | 'outbox'>
 
 /**
  * Writes what a first factor has found, and the factor that the sign-in sets up, now that no
@@ -21,11 +21,13 @@ type Held = Pick<Findings, 'user' | 'identity' | 'held' | 'outbox'>
  * @throws AuthError `invalid_state` when what was found has changed; then nothing was written
  */
 export async function writeHeld (
-  { accounts }: AuthContext, request: FastifyRequest, findings: Held, factors?: FactorChange
+  auth: AuthContext, request: FastifyRequest, findings: Held, factors?: FactorChange
 ): Promise<User> {
-  const { user, identity, held } = findings
+  const { user, identity, held, method } = findings
   if (held === null && factors === undefined) return user
-  const written = await writeSignIn(accounts, findings, factors)
+  const how = { method, request, promoted: true, ...(method === 'provider' && { identity }) } as const
+  const onCreate = held === 'promotes' ? creating(auth, how) : undefined
+  const written = await writeSignIn(auth.accounts, findings, { factors, onCreate })
   if (written === null) throw new AuthError('invalid_state')
   if (held === 'link') auditJoin(request, user, identity)
   return written
@@ -37,9 +39,11 @@ export function auditJoin (request: FastifyRequest, { userId }: User, { provider
 }
 
 export async function writeSignIn (
-  accounts: Accounts, { user, identity, held, outbox }: Held, factors?: FactorChange
+  accounts: Accounts,
+  { user, identity, held, newUser, outbox }: Omit<Held, 'method'>,
+  { factors, onCreate }: { factors?: FactorChange | undefined, onCreate?: OnCreate | undefined } = {}
 ): Promise<User | null> {
-  const noted = await accounts.signIn(user, { identity: linkOf(identity), held, factors })
+  const noted = await accounts.signIn(user, { identity: linkOf(identity), held, newUser, factors }, { onCreate })
   if (noted === null) return null
   if (held === 'link') outbox?.notice('identity-linked', user)
   tellOwner(noted, outbox)

@@ -32,7 +32,7 @@ export class RedirectPages {
 
   /** Returns the page after a link in a mail was used: without `next` a visitor has to sign in. */
   afterLink (request: FastifyRequest, next: unknown): string {
-    const login = request.principal === null ? this.#login : null
+    const login = request.principal === null || request.principal.guest ? this.#login : null
     return this.asked(request, next) ?? login ?? this.afterSuccess(request, next)
   }
 

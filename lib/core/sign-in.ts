@@ -28,6 +28,11 @@ export async function signIn (auth: AuthContext, request: FastifyRequest, authen
   let proof: Proof = { method, at: Date.now() }
   if (!skipsFactor) assertCanAsk(auth, user)
   for (const check of auth.signInChecks) proof = await check(auth, request, authenticated, proof)
+  // A guest stays one where the application refuses the sign-in.
+  if (authenticated.held === 'promotes') {
+    const write = async () => writeHeld(auth, request, authenticated)
+    return completeSignIn(auth, request, { ...authenticated, write }, [proof])
+  }
   // No factor is due: it stays, also where the application refuses the sign-in.
   const present = await writeHeld(auth, request, authenticated)
   return completeSignIn(auth, request, { ...authenticated, user: present }, [proof])
@@ -49,6 +54,7 @@ export async function signInUser (
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   if (generation !== undefined && user?.generation !== generation) throw new AuthError('invalid_state')
   if (user === null) throw new AuthError('unknown_user')
+  if (user.guest) throw new AuthError('forbidden', { message: 'A guest is signed in by nothing but signInGuest.' })
   const identity = identityOfUser(user, links)
   return signIn(auth, request, { ...withoutWrites(user), identity, method: 'application', remember, skipsFactor })
 }

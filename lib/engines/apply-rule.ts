@@ -33,6 +33,11 @@ export function applyRule<T> (
   return { result, change: isDeepStrictEqual(before, account) ? null : { before, after: account } }
 }
 
+/** Whether a change makes a user, of nothing or of a guest: then the hook of a change is asked. */
+export function makesUser ({ before, after }: AccountChange): boolean {
+  return after !== null && after.extras.guest !== true && (before === null || before.extras.guest === true)
+}
+
 export function valuesOf (find: AccountQuery, { email = null, link }: UniqueKeys): Record<string, string | null> {
   const { provider: otherProvider = null, subject: otherSubject = null } = { ...link }
   const none = { userId: null, provider: null, subject: null }

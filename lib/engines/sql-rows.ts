@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { statusOf, userOf } from '../accounts/account.js'
+import { GUEST, statusOf, userOf } from '../accounts/account.js'
 import type { UsersFilter } from '../accounts/auth-store.js'
 import { Sweeper } from '../base/concurrency.js'
 import { type Claims, mergeClaims } from '../claims.js'
@@ -52,8 +52,8 @@ export interface ReadingDialect {
   byCodePoints (column: SQLWrapper): SQL
   /** Whether a text is the first one, or between it and the end, by code points. */
   isBetween (text: SQLWrapper, first: string, end: string): SQL
-  /** A text of {@link UserExtras}, as its index has it. */
-  note (name: 'name_key' | 'email_domain'): SQL
+  /** A text of {@link UserExtras}, as its index has it where there is one. */
+  note (name: 'name_key' | 'email_domain' | 'generation'): SQL
   /** The time of creation, as its index has it. */
   readonly createdAt: SQL
   isBlocked (now: number): SQL
@@ -74,7 +74,7 @@ const asIs = (column: SQLWrapper): SQLWrapper => column
 export function accountReads (
   database: SqlDatabase, withFactors: SqlDatabase, dialect: ReadingDialect
 ): Omit<StoredAccounts, 'insert' | 'change'> {
-  const { users, credentials, providerLinks, factors } = database.tables
+  const { users, credentials, providerLinks, factors, sessions } = database.tables
   const isUser = eq(users.userId, dialect.userId)
   const isOwner = eq(users.userId, providerLinks.userId)
   const isLink = and(eq(providerLinks.provider, given('provider')), eq(providerLinks.subject, given('subject')))
@@ -109,6 +109,18 @@ export function accountReads (
   const statusOfUser = database.query(
     db => db.select({ email, extras }).from(users).where(isUser), { email, extras }, 'reads'
   )
+
+  const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
+  const isPresent = sql`${sessions.generation} = coalesce(cast(${dialect.note('generation')} as integer), 0)`
+  const ofGuest = and(eq(sessions.userId, users.userId), isOpen, isPresent)
+  const isBefore = sql`${dialect.createdAt} < ${given('createdBefore')}`
+  // The subject of a guest's link is their id, and is in the primary key.
+  const isNext = and(eq(providerLinks.provider, GUEST), gt(providerLinks.subject, given('after')))
+  const guestsWithout = withFactors.query(db => db.select({ userId: users.userId }).from(providerLinks)
+    .innerJoin(users, isOwner)
+    .where(and(isNext, isBefore, sql`not exists (select 1 from ${sessions} where ${ofGuest})`))
+    .orderBy(providerLinks.subject)
+    .limit(given('limit')))
 
   const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
     const isBlocked = dialect.isBlocked(Date.now())
@@ -158,6 +170,9 @@ export function accountReads (
         .orderBy(orderBy)
         .limit(limit))
       return (await list({})).map(userOf)
+    },
+    async abandonedGuests (createdBefore, now, limit, after) {
+      return (await guestsWithout({ createdBefore, now, limit, after })).map(({ userId }) => userId)
     },
     async countUsers (filter) {
       const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})

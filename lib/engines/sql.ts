@@ -214,6 +214,10 @@ implements AuthStore<TransactionOf<Engine>>, StoreCapabilities {
     return (await this.#database()).accounts.countUsers(filter)
   }
 
+  async abandonedGuests (createdBefore: number, now: number, limit: number, after: string): Promise<string[]> {
+    return await (await this.#database()).accounts.abandonedGuests?.(createdBefore, now, limit, after) ?? []
+  }
+
   async insert (account: Account, hook?: CreateHook<TransactionOf<Engine>>): Promise<boolean> {
     return (await this.#database()).accounts.insert(account, hook)
   }

@@ -3,6 +3,7 @@ import type { Parts } from '../core/context.js'
 import type { PagesOfPart, PartSetup } from '../core/feature.js'
 import { isBranded } from '../base/values.js'
 import { boolean, mustBe, optional, table } from '../option-checks.js'
+import { type GuestOptions, type Guests, checkedGuests } from './guests/guests.js'
 import { type Impersonation, type ImpersonationOptions, checkedImpersonation } from './impersonation/options.js'
 import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
@@ -33,6 +34,8 @@ export interface FeatureOptions {
   apiKeys?: ApiKeys | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
+  /** Visitors with a user of their own, before they sign in; not with `session.store`. */
+  guests?: GuestOptions | undefined
   /** Notices besides those about changes of an account, which `mails` of `local` turns off. */
   notices?: NoticeOptions | undefined
   /** `new Pages({ name })` of `fastify-svc-auth/pages`; pages of the application come first. */
@@ -49,6 +52,7 @@ export const FEATURE_OPTIONS = {
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
   impersonation: checkedImpersonation,
+  guests: checkedGuests,
   notices: table({ newBrowser: optional(boolean, false) }),
   pages: optional(mustBe("new Pages({ name: 'Shop' }) of fastify-svc-auth/pages; " +
     'pages for the links in mails are an option of the LocalIdentityProvider',
@@ -57,12 +61,13 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, notices }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
     impersonation: Impersonation | null
+    guests: Guests | null
     notices: Readonly<Record<keyof NoticeOptions, boolean>>
   }, setup: PartSetup
 ): Readonly<Parts> {
@@ -72,6 +77,7 @@ export function partsOf (
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
     impersonation,
+    guests,
     knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null
   })
 }

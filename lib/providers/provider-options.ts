@@ -13,7 +13,10 @@ import type { ProviderOptions } from './provider.js'
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/
 
 /** Names of routes, and of members that every object has. */
-const RESERVED_NAMES = ['local', 'application', 'login', 'callback', 'constructor', 'prototype']
+const RESERVED_NAMES = [
+  'local', 'application', 'guest', 'connections', 'device', 'oauth', 'pages', 'session', 'login', 'callback',
+  'constructor', 'prototype'
+]
 
 /** Parameters that the flow sets; a static value would disable a check. */
 const FLOW_PARAMETERS = [

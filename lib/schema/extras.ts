@@ -19,6 +19,8 @@ export interface UserExtras {
   email_disputed?: true
   /** The providers that report another e-mail than before, and have not verified it yet. */
   email_awaited_from?: string[]
+  /** A visitor without an address, who has signed in by nothing yet. */
+  guest?: true
   /** The application has not admitted the user yet. */
   is_new?: true
   /** When the user was created, in milliseconds since the epoch. */

@@ -7,7 +7,7 @@ import {
   BROWSER_SESSION_MS, cookieEndOf, cookieFlags, endCookie, membersIn, restoreLifetime, shortenLifetime
 } from './lifetime.js'
 import {
-  type SessionRecord, type SessionReplacement, type SignedOut, keepHidden, ownRecordIn, preciseTime
+  type SessionRecord, type SessionReplacement, type SignedOut, guestRecordIn, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
 import { sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
@@ -187,8 +187,11 @@ async function signOutReplaced (request: FastifyRequest, reply: FastifyReply): P
  */
 export async function startPendingSession (request: FastifyRequest, kind: string, content: object): Promise<void> {
   const confirm = async (): Promise<void> => sessionsOf(request).backend.entries.put(stepOf(request, kind, content), 1)
-  const kept = request.session.svcAuth?.principal === undefined ? membersIn(request.session) : []
-  await replaceSession(request, null, { preserved: kept, confirm })
+  const { session } = request
+  // A guest is one until the sign-in is complete.
+  const guest = guestRecordIn(session) === null ? null : ownRecordIn(session)
+  const kept = guest !== null || session.svcAuth?.principal === undefined ? membersIn(session) : []
+  await replaceSession(request, guest, { preserved: kept, confirm, ...guest && { cookieEnd: cookieEndOf(session) } })
 }
 
 /** What a client is told of a sign-in that waits in a session. */

@@ -1,5 +1,5 @@
 import type { FastifyRequest, Session } from 'fastify'
-import type { AccountStatus } from '../accounts/account.js'
+import { type AccountStatus, GUEST } from '../accounts/account.js'
 import { type AuthenticationMethod, type Principal, type Proof, secondFactorAt } from '../authentication.js'
 import { digestOf, isUserId } from '../base/values.js'
 import type { Claims } from '../claims.js'
@@ -43,7 +43,7 @@ declare module 'fastify' {
   }
 }
 
-/** The principal of a request: that in its session; null without one. */
+/** The principal of a request whose user is signed in: that in its session; null without one. */
 export function principalOf ({ session, svcAuthVerified: verified }: FastifyRequest): Principal | null {
   const principal = principalIn(session)
   if (principal === null || principal.userId !== verified?.userId) return principal
@@ -65,13 +65,25 @@ export function principalIn (session: Session | null | undefined): Principal | n
 }
 
 /**
- * The plugin's part of a session for its present user; null when no user is signed in. In an
- * impersonation it is about the user who is shown, and is never written into a session.
+ * The plugin's part of a session for its present user; null when no user is signed in, as for a
+ * guest. In an impersonation it is about the user who is shown, and is never written into a
+ * session.
  */
 export function recordIn (session: Session | null | undefined): SessionRecord | null {
   const own = ownRecordIn(session)
-  if (own === null || userless.has(Object(session))) return null
+  if (own === null || own.principal.provider === GUEST || userless.has(Object(session))) return null
   return own.acting === undefined ? own : shownRecord(own, own.acting)
+}
+
+/** The plugin's part of the session of a guest; null for every other session. */
+export function guestRecordIn (session: Session | null | undefined): SessionRecord | null {
+  const own = ownRecordIn(session)
+  return own?.principal.provider === GUEST ? { ...own, principal: { ...own.principal, guest: true } } : null
+}
+
+/** The principal of a request, also that of a guest: `request.principal`. */
+export function shownPrincipal (request: FastifyRequest): Principal | null {
+  return principalOf(request) ?? guestRecordIn(request.session)?.principal ?? null
 }
 
 /** As whom the user of the session authenticated counts for the user who is shown, too. */

@@ -6,6 +6,7 @@ import { createHooksContract } from './store-contract/create-hooks.js'
 import { deletionContract } from './store-contract/deletion.js'
 import { entriesContract } from './store-contract/entries.js'
 import { factorsContract } from './store-contract/factors.js'
+import { guestsContract } from './store-contract/guests.js'
 import { linksContract, signInsContract } from './store-contract/links.js'
 import { listContract } from './store-contract/list.js'
 import { changesOfUsersContract } from './store-contract/changes.js'
@@ -61,6 +62,6 @@ export function authStoreContract (test: TestFunction, makeStore: MakeStore): vo
 
 const CONTRACTS = [
   usersContract, createHooksContract, linksContract, signInsContract, changesOfUsersContract, factorsContract,
-  deletionContract, listContract, valuesContract, sessionsContract, entriesContract, attemptsContract,
+  deletionContract, guestsContract, listContract, valuesContract, sessionsContract, entriesContract, attemptsContract,
   revocationsContract
 ]

@@ -33,6 +33,24 @@ t.test('pages come with a strict policy, and their style sheets and script with 
   t.match((await fetch(`${url}/token.js`)).headers.get('content-type'), 'text/javascript')
 })
 
+t.test('what a visitor writes before they have an account is theirs when they register, and when they sign in', async t => {
+  const noor = { name: 'Noor', email: 'noor@example.com', password: 'a note for later' }
+  const visitor = new Visitor()
+  await visitor.open(`${url}/notes`)
+  t.match(await visitor.press('Keep it', { text: 'buy <oil>' }), { status: 200, text: /You have written without signing in[^]*<li>buy &#60;oil&#62;<\/li>/ })
+  t.equal((await visitor.open(url)).url.pathname, SIGN_IN, 'a guest is not signed in')
+  await visitor.register(noor)
+  t.match((await visitor.follow('Notes')).text, /<li>buy &#60;oil&#62;<\/li>/)
+  t.notMatch(visitor.page.text, 'without signing in')
+
+  await visitor.press('Sign out')
+  t.notMatch((await visitor.open(`${url}/notes`)).text, '<li>')
+  await visitor.press('Keep it', { text: 'sell it' })
+  await visitor.follow('sign in')
+  await visitor.press('Sign in', noor)
+  t.match((await visitor.open(`${url}/notes`)).text, /<li>buy &#60;oil&#62;<\/li><li>sell it<\/li>/)
+})
+
 t.test('a visitor registers, signs out, mistypes the password and signs in again', async t => {
   const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'an engine of analysis' }
   const visitor = new Visitor()

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { buffer } from 'node:stream/consumers'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import type { FastifyInstance } from 'fastify'
 import { SMTPServer, type SMTPServerDataStream } from 'smtp-server'
 import t, { type Test } from 'tap'
@@ -160,6 +161,70 @@ t.test('10: a session, a token and a key call one route, and each has a count of
   t.equal((await app.inject('/orders')).statusCode, 401)
 })
 
+t.test('11: a user, a profile and an organization are made and deleted together', async t => {
+  const file = join(t.testdir(), 'organizations.db')
+  const { LOCAL_AUTH_DB } = process.env
+  process.env.LOCAL_AUTH_DB = file
+  t.teardown(() => { process.env.LOCAL_AUTH_DB = LOCAL_AUTH_DB })
+  const app = await start(t, '11-organizations')
+  const connection = new Database(file)
+  t.teardown(() => connection.close())
+  const count = (table: string) => connection.prepare(`select count(*) from ${table}`).pluck().get()
+  const tables = ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links', 'profiles', 'organizations']
+  const rows = () => tables.map(count)
+  const [ada, emmy] = [new Browser(app), new Browser(app)]
+  const found = async (browser: Browser, name: string, organization?: unknown) =>
+    browser.post('/auth/local/register', { ...ADA, email: `${name}@example.com`, name, organization })
+
+  await t.test('a user who names no organization is not created', async t => {
+    for (const none of [undefined, ' ', null]) {
+      t.match((await found(ada, 'ada', none)).json(), { code: 'no_organization' })
+    }
+    await t.rejects(app.auth.createUser({ email: ADA.email }), { code: 'no_organization' })
+    t.strictSame(rows(), [0, 0, 0, 0, 0])
+  })
+
+  await t.test('a registration makes all rows, and the first session has the claim', async t => {
+    const { userId, claims: { org } } = (await found(ada, 'ada', 'Analysts')).json()
+
+    t.strictSame(rows(), [1, 1, 1, 1, 1])
+    t.strictSame(connection.prepare('select * from organizations').get(), { id: org, name: 'Analysts' })
+    const profile = { user_id: userId, organization_id: org, role: 'owner' }
+    t.strictSame(connection.prepare('select * from profiles').get(), profile)
+    t.strictSame((await ada.get('/members')).json(), [{ name: 'ada', role: 'owner' }])
+    t.equal((await app.inject('/members')).statusCode, 401)
+  })
+
+  await t.test('a name that is taken leaves no trace, and the client is told a sentence', async t => {
+    const refused = await found(emmy, 'emmy', 'Analysts')
+
+    t.equal(refused.statusCode, 403)
+    t.match(refused.json(), { code: 'organization_exists', message: 'This name is taken. Choose another name.' })
+    t.strictSame(rows(), [1, 1, 1, 1, 1])
+    t.equal((await found(emmy, 'emmy', 'Algebra')).statusCode, 201)
+    t.strictSame((await emmy.get('/members')).json(), [{ name: 'emmy', role: 'owner' }])
+  })
+
+  await t.test('a deletion removes the rows, and the organization with its last member', async t => {
+    const idOf = async (name: string) => String((await app.auth.findUser({ email: `${name}@example.com` }))?.userId)
+    const names = () => connection.prepare('select name from organizations order by name').pluck().all()
+    await found(new Browser(app), 'eve', 'Engines')
+    connection.exec(`
+      update profiles set role = 'member', organization_id = (select id from organizations where name = 'Algebra')
+      where user_id = '${await idOf('eve')}';
+      delete from organizations where name = 'Engines';`)
+    t.strictSame((await emmy.get('/members')).json(), [{ name: 'emmy', role: 'owner' }, { name: 'eve', role: 'member' }])
+
+    await app.auth.deleteUser(await idOf('ada'))
+    t.strictSame(names(), ['Algebra'])
+    await app.auth.deleteUser(await idOf('emmy'))
+    t.strictSame(names(), ['Algebra'], 'with the member who is left')
+    await app.auth.deleteUser(await idOf('eve'))
+    t.strictSame(rows(), [0, 0, 0, 0, 0])
+    t.equal((await found(new Browser(app), 'ada', 'Analysts')).statusCode, 201, 'the name is free again')
+  })
+})
+
 t.test('08: the tests pass', async t => {
   const command = [process.execPath, '--import', join(FOLDER, '../test/typescript.mjs'), join(FOLDER, '08-tests.ts')]
   const { status, stdout } = spawnSync('env', ['-i', ...command], { encoding: 'utf8' })
@@ -203,7 +268,7 @@ t.test('09: a whole account, from the first mail to the administrator', async t 
 
 t.test('each numbered example says how to run it, and imports packages alone', async t => {
   const names = (await readdir(FOLDER)).filter(name => /^\d\d-.*\.ts$/.test(name))
-  t.equal(names.length, 10)
+  t.equal(names.length, 11)
   for (const name of names) {
     const source = await readFile(join(FOLDER, name), 'utf8')
     const header = source.slice(0, source.indexOf('import '))

@@ -267,7 +267,7 @@ const OTHERS: readonly string[] = [
   // The mails are the first step of a change, and of a sign-in.
   ...['change-email', 'forgot-password', 'mail-login', 'totp/enroll', 'passkeys/options'].map(act => `POST /auth/local/${act}`),
   // Creates a user, or deletes one.
-  ...['register', 'delete-account'].map(act => `POST /auth/local/${act}`), 'createUser', 'onCreateUser', 'deleteUser',
+  ...['register', 'delete-account'].map(act => `POST /auth/local/${act}`), 'createUser', 'onCreateUser', 'deleteUser', 'signInGuest',
   // Signs in or out.
   ...['login', 'token', 'verify-token', 'revoke', 'sessions/end', 'passkeys/login'].map(act => `POST /auth/local/${act}`),
   ...['a', 'b'].flatMap(provider => [`POST /auth/${provider}/login`, `POST /auth/${provider}/callback`]),

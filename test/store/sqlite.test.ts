@@ -808,6 +808,7 @@ t.test('a closed store', async t => {
       status: () => store.status(ada.userId),
       users: () => store.users({ after: null, limit: 1, order: 'id', search: null, blocked: null }),
       countUsers: () => store.countUsers({ search: null, blocked: null }),
+      abandonedGuests: () => store.abandonedGuests(0, 0, 1, ''),
       insert: () => new Accounts(store).createUser(newUser()),
       change: () => new Accounts(store).grant(ada.userId, {}),
       tables: () => store.tables(),

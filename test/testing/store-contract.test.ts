@@ -27,8 +27,16 @@ t.test('a store that keeps the contract passes each test', async t => {
 
 t.test('a store that keeps accounts alone passes each test', async t => {
   const { failed } = await run(() => {
-    return Object.defineProperties(new MemoryAuthStore(), { sessions: { value: null }, entries: { value: null } })
+    return Object.defineProperties(new MemoryAuthStore(), {
+      sessions: { value: null }, entries: { value: null }, abandonedGuests: { value: undefined }
+    })
   })
+
+  t.strictSame(failed, [])
+})
+
+t.test('a store that does not look for guests who are over passes each test', async t => {
+  const { failed } = await run(() => Object.defineProperties(new MemoryAuthStore(), { abandonedGuests: { value: undefined } }))
 
   t.strictSame(failed, [])
 })
@@ -110,6 +118,10 @@ class Deaf extends MemoryAuthStore {
   }
 }
 
+class Sweeping extends MemoryAuthStore {
+  override async abandonedGuests (): Promise<string[]> { return super.abandonedGuests(Infinity, Infinity, 100, '') }
+}
+
 const WRONG: ReadonlyArray<readonly [string, new () => MemoryAuthStore, string[]]> = [
   ['is not atomic', Racing, [
     'sessions that are ended many times at once are counted exactly', 'of many users who add one link at once, one gets it',
@@ -125,8 +137,15 @@ const WRONG: ReadonlyArray<readonly [string, new () => MemoryAuthStore, string[]
     'a user whom the hook refuses is not written, by createUser', 'a user is not seen before the hook is done, by createUser'
   ]],
   ['asks the hook outside of the transaction', Eager, ['the hook is not asked about a user who is not created']],
-  ['asks no hook, and says that it does', Deaf, ['createUser', 'enterIdentity', 'signInByMail'].map(way =>
-    `the hook is asked once and its claims are written with the user, by ${way}`)]
+  ['asks no hook, and says that it does', Deaf, [
+    ...['createUser', 'enterIdentity', 'signInByMail'].map(way =>
+      `the hook is asked once and its claims are written with the user, by ${way}`),
+    'the hook is asked once about a guest who becomes a user'
+  ]],
+  ['takes each guest for an abandoned one', Sweeping, [
+    'guests without an open session are abandoned', 'a guest is not abandoned before a time after their creation',
+    'abandoned guests are listed part by part, each once'
+  ]]
 ]
 for (const [what, Store, tests] of WRONG) {
   t.test(`a store that ${what} fails`, async t => {

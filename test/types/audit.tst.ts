@@ -42,7 +42,7 @@ describe('the payload of an audit event', () => {
     expect<Members<AuditEvents['unlink']>>().type.toBe<Members<{ userId: string, provider: string } & Origin>>()
     expect<Members<AuditEvents['grant']>>().type.toBe<Members<{ userId: string, claims: AuthorizationClaims } & Origin>>()
     expect<Members<AuditEvents['withdraw']>>().type.toBe<Members<{ userId: string, names: readonly string[] } & Origin>>()
-    expect<Members<AuditEvents['creation']>>().type.toBe<Members<{ userId: string, provider: 'local' | 'application' } & Origin>>()
+    expect<Members<AuditEvents['creation']>>().type.toBe<Members<{ userId: string, provider: 'local' | 'application' | 'guest' } & Origin>>()
     expect<Members<AuditEvents['reauthentication']>>().type.toBe<Members<{ userId: string, method: AuthenticationMethod } & Origin>>()
     expect<Members<AuditEvents['block']>>().type.toBe<Members<{ userId: string, until: Date | null } & Origin>>()
     expect<Members<AuditEvents['password']>>().type.toBe<Members<{ userId: string } & Origin>>()

@@ -57,7 +57,7 @@ describe('a request', () => {
     expect(request.principal).type.not.toBeAssignableFrom<undefined>()
     expect(() => request.principal.userId).type.toRaiseError('possibly \'null\'')
     expect(() => { request.principal = null }).type.toRaiseError('read-only')
-    expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims, impersonator?: string }>()
+    expect<Principal>().type.toBe<{ userId: string, provider: string, claims: Claims, guest?: true, impersonator?: string }>()
   })
 
   test('has how and when the user authenticated, or null, for reading', () => {
@@ -163,6 +163,13 @@ describe('app.auth', () => {
     expect(auth.impersonate(request, 'id', { reason: 'a ticket' })).type.toBe<Promise<Principal>>()
     expect(auth.stopImpersonating(request)).type.toBe<Promise<Principal | null>>()
     expect(auth.impersonationBar(request, { next: '/' })).type.toBe<Promise<string>>()
+  })
+
+  test('makes a guest of a visitor', () => {
+    expect(auth.signInGuest(request)).type.toBe<Promise<Principal>>()
+    expect(auth.signInGuest).type.not.toBeCallableWith()
+    expect<Principal['guest']>().type.toBe<true | undefined>()
+    expect<User['guest']>().type.toBe<true | undefined>()
   })
 
   test('lists and resets the second factors of a user', () => {

@@ -34,6 +34,8 @@ describe('what a guard is made for', () => {
     expect<RequiredClaims>().type.toBeAssignableFrom<{ role: 'admin' }>()
     expect<RequiredClaims>().type.toBeAssignableFrom<{ sub: string }>()
     expect(auth.requireClaims).type.toBeCallableWith({})
+    expect(auth.requireClaims).type.toBeCallableWith({}, { guests: true })
+    expect(auth.requireClaims).type.not.toBeCallableWith({}, { guest: true })
     expect(auth.requireClaims).type.not.toBeCallableWith()
     expect(auth.requireClaims).type.not.toBeCallableWith('admin')
     expect(auth.requireClaims).type.not.toBeCallableWith(['admin'])
@@ -86,7 +88,8 @@ describe('what a guard is made for', () => {
   })
 
   test('a guard that is made by a function is not one itself', () => {
-    expect(() => app.get('/', { preHandler: auth.requireClaims }, async () => '')).type.toRaiseError("'(required: RequiredClaims) => Guard' is not assignable")
+    expect(() => app.get('/', { preHandler: auth.requireClaims }, async () => ''))
+      .type.toRaiseError("'(required: RequiredClaims, options?: GuardOptions) => Guard' is not assignable")
     expect(() => app.get('/', { preHandler: auth.requireBearerFor }, async () => '')).type.toRaiseError("'(use: BearerUse) => Guard' is not assignable")
   })
 })

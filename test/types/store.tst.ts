@@ -211,6 +211,7 @@ describe('the store\'s words', () => {
       name: string | null
       claims: AuthorizationClaims
       isNew?: true
+      guest?: true
       generation: number
       blocked?: Block
       factors?: readonly FactorKind[]

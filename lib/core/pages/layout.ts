@@ -6,6 +6,7 @@ import { type Content, Html, SHOWN_TO, type Texts, html } from './elements.js'
 import { impersonationBarOf } from './impersonation-bar.js'
 import { english } from './languages/en.js'
 import type { AuthError } from '../../errors.js'
+import { principalOf } from '../../session/record.js'
 
 /** A link at the end of each page. */
 export interface PageLink {
@@ -109,7 +110,7 @@ export class PageLayout {
   }
 
   send (reply: FastifyReply, page: Page, messages: PageMessages = {}): FastifyReply {
-    const { principal } = reply.request
+    const principal = principalOf(reply.request)
     const { source } = this.#document(page, this.textsFor(reply.request), messages, principal)
     const { userId } = principal ?? {}
     const shown = userId && html`<input type="hidden" name="shown_to" value="${shownTo(userId)}">`

@@ -12,6 +12,7 @@ import type { Page, View } from './layout.js'
 import { answerFailure, nextOfMail, recordFailure } from '../act.js'
 import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from '../schema.js'
+import { principalOf } from '../../session/record.js'
 
 /**
  * The page that a link in a mail leads to: the one of the plugin, or a redirect to that of the
@@ -77,7 +78,7 @@ export function mountLinkPage (
     const next = nextOfMail(auth, request)
     // A registration signs in.
     if (word === undefined) return { next }
-    const page = request.principal === null
+    const page = principalOf(request) === null
       ? next && redirects.loginWith(request, next)
       : next ?? redirects.application.account
     return { done: hasPages ? word : null, next: page }

@@ -10,6 +10,7 @@ import type { User } from '../../accounts/account.js'
 import type { CurrentUser } from '../current-user.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
 import { sentFields } from '../site.js'
+import { principalOf } from '../../session/record.js'
 
 /** What each form of a page sends besides its fields. */
 export interface Targets {
@@ -131,7 +132,7 @@ function knownHere ({ redirects: { application } }: Pick<AuthContext, 'redirects
 export function waysOn (
   { redirects, site }: AuthContext, request: FastifyRequest, { common, signIn }: Texts, ...first: WayOn[]
 ): Html {
-  const login: WayOn = [request.principal === null && redirects.login(request), signIn.title]
+  const login: WayOn = [principalOf(request) === null && redirects.login(request), signIn.title]
   return links(...first, login, [site.publicPath('/'), common.home])
 }
 

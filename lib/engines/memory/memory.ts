@@ -1,6 +1,6 @@
 import {
-  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, isBlocked, linkAt, linksOf,
-  statusOf, userOf
+  type Account, type AccountStatus, type Credential, type Factor, type Link, type User, generationOf, isBlocked, linkAt,
+  linksOf, statusOf, userOf
 } from '../../accounts/account.js'
 import {
   type AccountQuery, type AuthStore, type CreateHook, type Rule, type UniqueKeys, type UserQuery, type UsersFilter,
@@ -13,7 +13,7 @@ import {
   type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, RECORDS_OF_USE, RECORD_MS, type SessionChange,
   type SessionUser, type ShowingSession, type StoredSessions, unwrittenRow
 } from '../../session/store.js'
-import { applyRule, factorExists } from '../apply-rule.js'
+import { applyRule, factorExists, makesUser } from '../apply-rule.js'
 
 type Listed = Pick<User, 'userId' | 'createdAt'>
 
@@ -69,6 +69,16 @@ export class MemoryAuthStore implements AuthStore<null> {
     return account && statusOf(account)
   }
 
+  async abandonedGuests (createdBefore: number, now: number, limit: number, after: string): Promise<string[]> {
+    const found: string[] = []
+    for (const account of this.#accounts.values()) {
+      const { userId, extras: { guest = false, created_at: createdAt = 0 } } = account
+      if (!guest || createdAt >= createdBefore || userId <= after) continue
+      if ((await this.sessions.ofUser(userId, generationOf(account), now)).length === 0) found.push(userId)
+    }
+    return found.sort().slice(0, limit)
+  }
+
   async users ({ after, limit, order, ...filter }: UsersQuery): Promise<User[]> {
     const isNewest = order === 'newest'
     const isAfter = (user: Listed, last: Listed): boolean => isNewest && +user.createdAt !== +last.createdAt
@@ -94,8 +104,7 @@ export class MemoryAuthStore implements AuthStore<null> {
   async insert (account: Account, hook?: CreateHook<null>): Promise<boolean> {
     for (let other; (other = this.#creationOf(keysOf(account))) !== undefined;) await other
     if (this.#accounts.has(account.userId) || keysOf(account).some(key => this.#owners.has(key))) return false
-    await this.#create(account, hook)
-    return true
+    return this.#create({ before: null, after: account }, hook)
   }
 
   async change<T> (
@@ -104,15 +113,19 @@ export class MemoryAuthStore implements AuthStore<null> {
     const { email, link } = keys
     const asked = [find, email != null && { email }, link].filter(query => typeof query === 'object' && query !== null)
     const uniqueKeys = asked.flatMap(query => 'userId' in query ? [] : [keyOf(query)])
-    for (let other; (other = this.#creationOf(uniqueKeys)) !== undefined;) await other
-    const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
-    const { result, change } = applyRule(rule, { find, keys }, accounts)
-    const { before = null, after = null } = change ?? {}
-    const owners = after?.factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? after.userId) ?? []
-    if (owners.some(owner => owner !== after?.userId)) throw factorExists()
-    if (before !== null) this.#remove(before)
-    if (after !== null) await (before === null ? this.#create(after, hook) : this.#write(after))
-    return result
+    // Asked again where the guest who is to become a user was changed meanwhile.
+    for (;;) {
+      for (let other; (other = this.#creationOf(uniqueKeys)) !== undefined;) await other
+      const accounts = asked.flatMap(query => copyOf(this.#find(query)) ?? [])
+      const { result, change } = applyRule(rule, { find, keys }, accounts)
+      if (change === null) return result
+      const { before, after } = change
+      const owners = after?.factors.map(({ id }) => this.#owners.get(keyOf({ factor: id })) ?? after.userId) ?? []
+      if (owners.some(owner => owner !== after?.userId)) throw factorExists()
+      if (after === null || !makesUser(change)) this.#replace(before, after)
+      else if (!await this.#create({ before, after }, hook)) continue
+      return result
+    }
   }
 
   async hookProblem (): Promise<null> {
@@ -125,18 +138,30 @@ export class MemoryAuthStore implements AuthStore<null> {
     return first?.catch(() => {})
   }
 
-  /** Without a hook there is no pause. */
-  async #create (account: Account, hook: CreateHook<null> | undefined): Promise<void> {
-    if (hook === undefined) return this.#write(account)
-    const creation = (async () => hook(copyOf(account), null))()
-    for (const key of keysOf(account)) this.#created.set(key, creation)
-    try {
-      this.#write(await creation)
-    } catch (error) {
-      throw refusalBy(error)
-    } finally {
-      for (const key of keysOf(account)) this.#created.delete(key)
+  /**
+   * Makes a user, of nothing or of a guest; without a hook there is no pause.
+   *
+   * @returns false, and nothing was written, when the account was changed during the pause
+   */
+  async #create (
+    { before, after }: { before: Account | null, after: Account }, hook: CreateHook<null> | undefined
+  ): Promise<boolean> {
+    const present = this.#accounts.get(after.userId)
+    let made = after
+    if (hook !== undefined) {
+      const creation = (async () => hook(copyOf(after), null))()
+      for (const key of keysOf(after)) this.#created.set(key, creation)
+      try {
+        made = await creation
+      } catch (error) {
+        throw refusalBy(error)
+      } finally {
+        for (const key of keysOf(after)) this.#created.delete(key)
+      }
     }
+    if (this.#accounts.get(after.userId) !== present) return false
+    this.#replace(before, made)
+    return true
   }
 
   async close (): Promise<void> {
@@ -148,14 +173,14 @@ export class MemoryAuthStore implements AuthStore<null> {
     return this.#accounts.get(userId ?? '') ?? null
   }
 
-  #write (account: Account): void {
-    this.#accounts.set(account.userId, copyOf(account))
-    for (const key of keysOf(account)) this.#owners.set(key, account.userId)
-  }
-
-  #remove (account: Account): void {
-    this.#accounts.delete(account.userId)
-    for (const key of keysOf(account)) this.#owners.delete(key)
+  #replace (before: Account | null, after: Account | null): void {
+    if (before !== null) {
+      this.#accounts.delete(before.userId)
+      for (const key of keysOf(before)) this.#owners.delete(key)
+    }
+    if (after === null) return
+    this.#accounts.set(after.userId, copyOf(after))
+    for (const key of keysOf(after)) this.#owners.set(key, after.userId)
   }
 }
 

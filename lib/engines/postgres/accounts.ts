@@ -8,7 +8,7 @@ import {
 import { AuthError } from '../../errors.js'
 import { accountReads, excluded, given } from '../sql-rows.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, makesUser, valuesOf
 } from '../apply-rule.js'
 import type { PostgresDrizzle } from '../sql-target.js'
 import {
@@ -192,32 +192,46 @@ function addition (database: PostgresDatabase, withFactors: PostgresDatabase) {
     if (hook === undefined || account === null) {
       return tables.run(() => outcome(statement().execute({ ...account })), how)
     }
-    const { deadline = Date.now() + TIMEOUT_MS } = how
     const add = (db: PostgresDrizzle) => added(db, { hasFactors }).prepare(UNNAMED).execute({ ...account })
-    const written = await tables.interactive(async begin => {
-      const asked = askHook(begin, add, tx => hook(account, tx), deadline)
-      const result = await outcome(asked.rows)
-      return asked.refusal() ?? result
-    }, { ...how, deadline })
-    if (written instanceof AuthError) throw written
-    return written
+    return askingHook(tables, { write: add, ask: tx => hook(account, tx), outcome }, how)
   }
 }
 
+interface AskingWrite<T> {
+  /** Writes the account; of no rows, nothing was written. */
+  write: (db: PostgresDrizzle) => Promise<unknown[]>
+  ask: (tx: unknown) => ReturnType<CreateHook>
+  outcome: (statement: Promise<unknown[]>) => Promise<T>
+}
+
+/** Writes an account and asks a hook about it, in one transaction. */
+async function askingHook<T> (
+  tables: PostgresDatabase, { write, ask, outcome }: AskingWrite<T>, how: RunOptions
+): Promise<T> {
+  const { deadline = Date.now() + TIMEOUT_MS } = how
+  const written = await tables.interactive(async begin => {
+    const asked = askHook(begin, write, ask, deadline)
+    const result = await outcome(asked.rows)
+    return asked.refusal() ?? result
+  }, { ...how, deadline })
+  if (written instanceof AuthError) throw written
+  return written
+}
+
 /**
- * Adds an account and asks a hook about it in one transaction. What the hook throws, or its
+ * Writes an account and asks a hook about it in one transaction. What the hook throws, or its
  * statements lead to, is never an answer to a statement of the store, nor a reason to give the
  * connection up: it is returned as the refusal. Only a conflict between transactions, and the loss
  * of the connection, are thrown.
  */
 function askHook (
-  begin: Begin, add: (db: PostgresDrizzle) => Promise<unknown[]>, ask: (tx: unknown) => ReturnType<CreateHook>,
-  deadline: number
+  begin: Begin, write: AskingWrite<unknown>['write'], ask: AskingWrite<unknown>['ask'], deadline: number
 ) {
-  let step: 'add' | 'ask' | 'commit' = 'add'
+  let step: 'write' | 'ask' | 'commit' = 'write'
   let refusal: AuthError | null = null
   const rows = begin(async (db, tx) => {
-    const added = await add(db)
+    const written = await write(db)
+    if (written.length === 0) return written
     step = 'ask'
     const account = await ask(tx)
     step = 'commit'
@@ -225,7 +239,7 @@ function askHook (
     if (Date.now() >= deadline) throw new TimeoutError('onCreateUser took longer than the user was waited for')
     // Without claims too: after a failed statement of the hook a commit undoes all, in silence.
     await db.update(users).set(USER_COLUMNS).where(isUser).prepare(UNNAMED).execute({ ...account })
-    return added
+    return written
   }).catch((error: unknown) => {
     const isOfHook = step === 'ask' || (step === 'commit' && postgresFailures.isAnswer(error))
     const isOfDatabase = postgresFailures.isConflict(error) || postgresFailures.isConnectionLost(error)
@@ -275,6 +289,15 @@ function writing (database: PostgresDatabase, withFactors: PostgresDatabase, rev
       const isOfUserAlone = removed.length + written.length === 0 && values.passwordHash === before.passwordHash
       const statement = isOfUserAlone && !changesFactors ? saveUser : save
       return (changesFactors ? withFactors : database).run(() => outcome(statement.execute(values)), how)
+    }
+    if (hook !== undefined && after !== null && makesUser({ before, after })) {
+      const promote = async (db: PostgresDrizzle, revocation: object): Promise<unknown[]> => {
+        const { plain, whole } = changeStatements(db)
+        return (changesFactors ? whole() : plain).end.execute({ ...values, ...revocation })
+      }
+      const ask = (tx: unknown) => hook(after, tx)
+      return revocations.run(async revocation =>
+        askingHook(withFactors, { write: async db => promote(db, revocation), ask, outcome }, how))
     }
     const statement = after === null ? remove : end
     return revocations.run(revocation =>

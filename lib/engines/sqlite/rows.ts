@@ -13,7 +13,7 @@ import {
   type OneTimeEntries, PENDING_MS, RECORDS_OF_USE, type SessionRows, type StoredSessions, TAKEN, unwrittenRow
 } from '../../session/store.js'
 import {
-  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, valuesOf
+  type AccountChange, type StoredAccounts, applyRule, factorChanges, linkChanges, makesUser, valuesOf
 } from '../apply-rule.js'
 import type { Values } from '../../session/sql-database.js'
 import {
@@ -81,8 +81,10 @@ function change (database: SqliteDatabase): StoredAccounts['change'] {
     return database.transaction(askHook => {
       const { result, change } = ask()
       if (change !== null) write(change)
-      const { before, after } = { after: null, ...change }
-      if (before === null && after !== null && hook !== undefined) write({ before: after, after: askHook(hook, after) })
+      const { after = null } = { ...change }
+      if (change !== null && after !== null && makesUser(change) && hook !== undefined) {
+        write({ before: after, after: askHook(hook, after) })
+      }
       return result
     }, { failure })
   }

@@ -47,7 +47,7 @@ t.test('the hook onDelete', async t => {
   t.test('it is awaited after the user authenticated and before the account is gone', async t => {
     const seen: unknown[] = []
     const { app, browser, userId } = await start(t, async ({ request, userId }) => {
-      seen.push([request.url, userId, await app.auth.findUser({ userId }) !== null])
+      seen.push([request?.url, userId, await app.auth.findUser({ userId }) !== null])
     })
 
     t.equal((await leave(browser, { current: 'wrong horse' })).json().code, 'invalid')

@@ -119,6 +119,7 @@ export async function createKey (
   const found = 'userId' in holder ? await keys.userOf(holder.userId) : null
   if ('userId' in holder) {
     if (found === null) throw new AuthError('unknown_user')
+    if (found.user.guest) throw new AuthError('forbidden', { message: 'A guest has no API keys.' })
     if (isBlocked(found.user, createdAt)) throw new AuthError('blocked')
     const isOther = maker?.user.userId === holder.userId && maker.user.generation !== found.user.generation
     if (isOther) throw new AuthError('unauthenticated')

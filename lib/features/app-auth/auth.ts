@@ -11,10 +11,12 @@ import { AuthError, OptionsError } from '../../errors.js'
 import { assertKnownOptions } from '../../option-checks.js'
 import { signInUser } from '../../core/sign-in.js'
 import { endOtherSessions, followRevocations, signOut } from '../../core/sign-out.js'
+import { admittedGuest } from '../../core/guests.js'
 import { withQuery } from '../../core/redirects.js'
 import { type SignInUrlOptions, signedRequestOf } from '../identities/signed-requests.js'
 import {
-  type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor, requireVerified
+  type GuardOptions, type RecentProof, type RequiredClaims, anyOf, requireClaims, requireRecent, requireSecondFactor,
+  requireVerified
 } from './guards.js'
 import { type Cause, type KeptSession, checkedUserId } from './users.js'
 import { type Principal, principalOf, sessionBinding } from '../../session/record.js'
@@ -90,9 +92,11 @@ export class Auth extends Authorization {
    * the given value or is an array that includes it.
    *
    * @param required such as `{ role: 'admin' }`
+   * @param options `guests`: whether guests pass; with no claims required, all of them
    * @throws OptionsError when `required` is not an object of claims
    */
-  readonly requireClaims = (required: RequiredClaims): Guard => requireClaims(this.#auth, required)
+  readonly requireClaims = (required: RequiredClaims, options?: GuardOptions): Guard =>
+    requireClaims(this.#auth, required, options)
 
   /**
    * Makes a guard like {@link requireUser} for changes that an open session alone must not allow:
@@ -133,7 +137,7 @@ export class Auth extends Authorization {
    */
   user (request: AnyRequest): Principal
   user (request: FastifyRequest): Principal {
-    const principal = principalOf(request)
+    const principal = principalOf(request) ?? admittedGuest(request)
     if (principal === null) throw new AuthError('unauthenticated')
     return principal
   }

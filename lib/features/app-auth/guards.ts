@@ -6,6 +6,7 @@ import { isUserId } from '../../base/values.js'
 import { type CheckedName, type Claims, isPlainObject } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentPrincipal, currentStatus, methodNamesOf } from '../../core/current-user.js'
+import { admitGuest } from '../../core/guests.js'
 import { isRecent } from '../recent.js'
 import { AuthError, type AuthErrorCode, OptionsError } from '../../errors.js'
 import { type ChecksOf, boolean, checkedOptions, mustBe, optional } from '../../option-checks.js'
@@ -14,7 +15,8 @@ import { factorsOfUser, hasFactors } from '../../core/methods.js'
 import { type AnyReply, type AnyRequest, type Guard, reading } from '../../core/guard.js'
 
 /** What guards ask for. */
-type GuardContext = Pick<AuthContext, 'accounts' | 'mayAct' | 'methods' | 'offered' | 'providers' | 'redirects'>
+type GuardContext =
+  Pick<AuthContext, 'accounts' | 'mayAct' | 'methods' | 'offered' | 'parts' | 'providers' | 'redirects'>
 
 /**
  * The claims that a guard requires; where a claim is an array, one of its members. Once the
@@ -24,13 +26,23 @@ export type RequiredClaims = { readonly [C in keyof Claims as CheckedName<C>]?: 
 
 type ValueOrMember<V> = V | (V extends ReadonlyArray<infer Member> ? Member : never)
 
-export function requireClaims (auth: GuardContext, required: RequiredClaims): Guard {
+/** Whom a guard lets pass besides signed-in users. */
+export interface GuardOptions {
+  /** Whether guests pass; default false. */
+  guests?: boolean | undefined
+}
+
+const GUARD_OPTIONS = { guests: optional(boolean, false) } satisfies ChecksOf<GuardOptions>
+
+export function requireClaims (auth: GuardContext, required: RequiredClaims, options: GuardOptions = {}): Guard {
   if (!isPlainObject(required)) {
     throw new OptionsError("requireClaims takes an object of claims, such as { role: 'admin' }")
   }
   const entries = Object.entries(required)
+  const { guests } = checkedOptions('requireClaims', options, GUARD_OPTIONS, '{ guests: true }')
   return reading('Cookie', async (request: FastifyRequest, reply: FastifyReply) => {
-    const principal = await currentPrincipal(auth, request)
+    const guest = guests ? await admitGuest(auth, request) : null
+    const principal = guest?.principal ?? await currentPrincipal(auth, request)
     if (principal === null) return askAt(auth, request, reply, { to: 'login', code: 'unauthenticated' })
     if (!entries.every(([name, value]) => hasClaim(principal.claims, name, value))) throw new AuthError('forbidden')
   })

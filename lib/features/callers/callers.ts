@@ -7,10 +7,11 @@ import { type Claims, mergeClaims } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentRecord, currentStatus } from '../../core/current-user.js'
 import { type AnyRequest, type Guard, reading } from '../../core/guard.js'
+import { admitGuest } from '../../core/guests.js'
 import { isScope } from '../../core/scopes.js'
 import { AuthError, OptionsError } from '../../errors.js'
-import { type ChecksOf, checkedOptions, listOf, optional, text } from '../../option-checks.js'
-import { type AuthenticationState, authenticationOf } from '../../session/record.js'
+import { type ChecksOf, boolean, checkedOptions, listOf, optional, text } from '../../option-checks.js'
+import { type AuthenticationState, ReadRecord, authenticationOf } from '../../session/record.js'
 import { askAt, authTimeOf } from '../app-auth/guards.js'
 import { PREFIXES } from '../oauth-server/prefixes.js'
 import { type Challenge, bearerTokenOf, challengeOf, challengeRefused } from '../tokens/bearer.js'
@@ -44,7 +45,7 @@ export interface AuthenticatedCaller {
   scopes: readonly string[] | null
   /** Those that the user has now; of the token where its subject is not a user. */
   claims: Claims
-  /** When the user authenticated, and whether by a second factor; null for a key. */
+  /** When the user authenticated, and whether by a second factor; null for a key and a guest. */
   authentication: Pick<AuthenticationState, 'at' | 'secondFactor'> | null
 }
 
@@ -56,6 +57,8 @@ export interface CallerUse {
   scopes?: readonly string[] | undefined
   /** The URL of the resource that grants must be for; default the only one of `oauthServer`. */
   resource?: string | undefined
+  /** Whether a session may be that of a guest; default false. */
+  guests?: boolean | undefined
 }
 
 /** What callers add to `app.auth`. */
@@ -92,7 +95,8 @@ const KINDS: readonly unknown[] = ['session', 'token', 'key', 'grant'] satisfies
 const CALLER_USE = {
   by: listOf("a list of 'session', 'token', 'key' and 'grant'", (kind): kind is CallerKind => KINDS.includes(kind)),
   scopes: optional(listOf("a list of scopes, such as ['orders:read']", isScope), []),
-  resource: optional(text)
+  resource: optional(text),
+  guests: optional(boolean, false)
 } satisfies ChecksOf<CallerUse>
 
 /** Loaded with the first request that has one. */
@@ -169,7 +173,8 @@ const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
 }
 
 function requireCaller (auth: AuthContext, use: CallerUse): Guard {
-  const { by, scopes, resource: named } = checkedOptions('requireCaller', use, CALLER_USE, "{ by: ['session', 'key'] }")
+  const { by, scopes, resource: named, guests } =
+    checkedOptions('requireCaller', use, CALLER_USE, "{ by: ['session', 'key'] }")
   assertGiven(auth, by)
   const resource = by.includes('grant') ? resourceOf(auth, named) : null
   const challenge = challengeFor(auth, resource, scopes)
@@ -179,7 +184,7 @@ function requireCaller (auth: AuthContext, use: CallerUse): Guard {
   const headers = takesSessions ? 'Cookie, Authorization' : 'Authorization'
   return reading(headers, async (request: FastifyRequest, reply: FastifyReply) => {
     if (request.headers.authorization === undefined && takesSessions) {
-      const caller = await callerOfSession(auth, request)
+      const caller = await callerOfSession(auth, request, guests)
       if (caller !== null) {
         callers.set(request, caller)
         return
@@ -211,9 +216,12 @@ function kindOf (
   return text.split('.').length === 3 ? 'token' : null
 }
 
-async function callerOfSession (auth: AuthContext, request: FastifyRequest): Promise<AuthenticatedCaller | null> {
-  if (await currentStatus(auth, request) === null) return null
-  const { principal: { userId, claims } } = await currentRecord(auth, request)
+async function callerOfSession (
+  auth: AuthContext, request: FastifyRequest, guests: boolean
+): Promise<AuthenticatedCaller | null> {
+  const guest = guests ? await admitGuest(auth, request) : null
+  if (guest === null && await currentStatus(auth, request) === null) return null
+  const { principal: { userId, claims } } = guest ?? await currentRecord(auth, request)
   return {
     by: 'session',
     id: `user:${userId}`,
@@ -221,7 +229,7 @@ async function callerOfSession (auth: AuthContext, request: FastifyRequest): Pro
     owner: null,
     clientId: null,
     scopes: null,
-    claims,
+    claims: guest === null ? claims : ReadRecord.fresh(request.session).presentClaims?.() ?? claims,
     authentication: authenticationOf(request)
   }
 }

@@ -19,7 +19,7 @@ import { accepted, checkbox, done, isChecked, token } from '../../core/schema.js
 import { hasPasswords } from '../local/offers.js'
 import { existingParts, textIn } from '../pages/parts.js'
 import type { Submission } from '../../core/submission.js'
-import { recordIn } from '../../session/record.js'
+import { principalOf, recordIn } from '../../session/record.js'
 import { sendVerification } from '../mail-links.js'
 
 export const existing = {
@@ -140,7 +140,7 @@ export const confirmNewEmail = form({
       const { user, to } = await openNewEmail(auth, token)
       const { userId, email } = user
       const title = titles['change-email']
-      const isUser = request.principal?.userId === userId
+      const isUser = principalOf(request)?.userId === userId
       const way = [html`<p>${links.addSignIn}</p>`, linksTo([auth.redirects.login(request), signIn.title])]
       if (email === null) {
         const { list, choice } = existingParts(auth, texts, await unprovenIn(auth, request, user))
@@ -178,7 +178,7 @@ export const confirmNewEmail = form({
   if (existing === 'remove' && !proof.wasProven) noteFirstProof(submission, proof, existing)
   outbox.notice('email-changed', user)
   await endOtherSessions(auth, request, userId)
-  if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
+  if (principalOf(request)?.userId === userId) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 
@@ -224,7 +224,7 @@ export const verifyEmail = form({
       const { language, common, signIn, titles, links } = texts
       const { user } = await openLink(auth, 'verify-email', token)
       const { userId, email, createdAt, emailVerified } = user
-      const isUser = request.principal?.userId === userId
+      const isUser = principalOf(request)?.userId === userId
       const asksPassword = !isUser && hasPasswords(auth)
       const { list, choice } = existingParts(auth, texts, await auth.accounts.unprovenMethods(user))
       const address = field({
@@ -270,7 +270,7 @@ export const verifyEmail = form({
   noteFirstProof(submission, proof, proof.wasProven ? 'keep' : existing)
   if (!proof.wasProven) await endOtherSessions(auth, request, userId)
   // Ends a session by what was removed.
-  if (request.principal?.userId === userId) await refreshPrincipal(auth, request)
+  if (principalOf(request)?.userId === userId) await refreshPrincipal(auth, request)
   return LINK_USED
 })
 

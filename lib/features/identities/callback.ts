@@ -4,6 +4,7 @@ import { digestOf } from '../../base/values.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
+import { guestOf } from '../../core/guests.js'
 import { assertUserRecent } from '../recent.js'
 import { AuthError } from '../../errors.js'
 import { type ProviderIdentity, callHook, creating } from '../../hooks.js'
@@ -185,7 +186,7 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   await assertSameUser(auth, request, callback.pending, identity)
   const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
   const user = await userOfIdentity(auth, request, identity, {
-    outbox, onCreate: creating(auth, { method: 'provider', identity, request })
+    outbox, guest: await guestOf(auth, request), onCreate: creating(auth, { method: 'provider', identity, request })
   })
   const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
   const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)

@@ -8,6 +8,7 @@ import { AuthError } from '../../errors.js'
 import { type LinkingPolicy, type ProviderIdentity, callHook } from '../../hooks.js'
 import type { Outbox } from '../../core/mail-links.js'
 import type { Findings } from '../../core/findings.js'
+import { promotionOf } from '../../core/guests.js'
 import { mayNeedFactor } from '../../core/methods.js'
 import { emailOf, linkOf, tellOwner, writeSignIn } from '../../core/linking.js'
 
@@ -15,8 +16,9 @@ const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user of an identity, links the identity to the user with its e-mail if the policy
- * allows it, or creates a user. Nothing is written of a user who is blocked, or of whom a second
- * factor may be due: {@link writeHeld} does that when the sign-in is complete.
+ * allows it, or creates a user, unless a guest becomes that user. Nothing is written of a user who
+ * is blocked, or of whom a second factor may be due: {@link writeHeld} does that when the sign-in
+ * is complete.
  *
  * The store refuses a write that another request was ahead of, and the next attempt reads again.
  * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
@@ -28,15 +30,20 @@ export async function userOfIdentity (
   auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
   request: object,
   identity: ProviderIdentity,
-  { outbox = null, onCreate }: { outbox?: Outbox | null, onCreate?: OnCreate | undefined } = {}
-): Promise<Pick<Findings, 'user' | 'isNew' | 'held'>> {
+  { outbox = null, guest = null, onCreate }:
+  { outbox?: Outbox | null, guest?: User | null, onCreate?: OnCreate | undefined } = {}
+): Promise<Pick<Findings, 'user' | 'isNew' | 'held' | 'newUser'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
   const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const created = newUser(link)
     const email = emailOf(identity.claims)
-    const { as, ...entered } = await accounts.enterIdentity(link, email, newUser(link), holds, onCreate)
+    const found = await accounts.enterIdentity(link, email, guest === null ? created : null, holds, onCreate)
+    if (guest !== null && found === null) return promotionOf(request, guest, created)
+    if (found === null) continue
+    const { as, ...entered } = found
     const { user: existing } = entered
     noteSubject(request, existing.userId)
     if (as === 'refreshes' || as === 'moves') return { user: existing, isNew: false, held: as }

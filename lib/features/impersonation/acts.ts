@@ -37,7 +37,7 @@ export async function impersonate (
   const [user, links] = await Promise.all([accounts.findUser({ userId }), accounts.links(userId)])
   if (user === null) throw new AuthError('unknown_user')
   if (isBlocked(user)) throw new AuthError('blocked')
-  if (!await mayAct(actor, user)) throw new AuthError('forbidden')
+  if (user.guest || !await mayAct(actor, user)) throw new AuthError('forbidden')
 
   const own = ownRecordIn(request.session)
   // The session may have ended meanwhile.

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
-import type { ProvenMailbox } from '../../accounts/sign-in.js'
+import { type ProvenMailbox, userOfMailbox } from '../../accounts/sign-in.js'
 import { announceRevoke, noteSubject } from '../../audit.js'
 import { DAY_MS, digestOf } from '../../base/values.js'
 import { pathOf } from '../../core/act.js'
@@ -10,6 +10,7 @@ import { newMailCode, normalCode } from '../second-factor/codes.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal } from '../../core/current-user.js'
 import { ACCEPTED, form } from '../../core/form.js'
+import { guestOf, promotionOf } from '../../core/guests.js'
 import { existing, existingOf, noteFirstProof, unprovenIn } from '../email/acts.js'
 import { addressOf } from '../../core/limits.js'
 import type { OperatorSignIn } from '../../core/mail-links.js'
@@ -226,12 +227,21 @@ async function signInOwner (
   { email, user: found, remember, asker, existing }: PendingMailSignIn & { existing: string }
 ): Promise<Principal> {
   await record(auth, USED_MAIL, asker)
-  const newId = auth.local?.registration == null ? null : randomUUID()
+  const mayRegister = auth.local?.registration != null
+  const guest = mayRegister ? await guestOf(auth, request) : null
+  const newId = mayRegister && guest === null ? randomUUID() : null
   const holds = (user: User): boolean => mayNeedFactor(auth, user)
   noteSubject(request, found?.userId)
   const onCreate = creating(auth, { method: 'mail', request })
   const proven = await auth.accounts.signInByMail({ user: found, email }, { newId, holds, existing, onCreate })
-  if (proven === null) throw new AuthError('invalid_state')
+  const signsIn = { method: 'mail', tokens: null, remember, outbox } as const
+  if (proven === null) {
+    if (guest === null || found !== null) throw new AuthError('invalid_state')
+    const newUser = userOfMailbox(guest.userId, email)
+    const { link: { provider, subject, claims } } = newUser
+    const identity = { provider, subject, claims, emailVerified: true }
+    return signIn(auth, request, { ...promotionOf(request, guest, newUser), identity, ...signsIn })
+  }
   const { user, links, as } = proven
   if (as === 'first-proof') {
     noteFirstProof({ request, outbox }, proven, existing)
@@ -242,10 +252,7 @@ async function signInOwner (
     isNew: as === 'new' && 'user',
     held: as === 'held' ? 'confirms' : null,
     identity: identityOfUser(user, links),
-    method: 'mail',
-    tokens: null,
-    remember,
-    outbox
+    ...signsIn
   })
 }
 

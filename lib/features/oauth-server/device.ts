@@ -12,6 +12,7 @@ import { page, redirected } from '../../core/pages/page.js'
 import { wantsJson } from '../../core/site.js'
 import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
+import { principalOf } from '../../session/record.js'
 import { PENDING_MS } from '../../session/store.js'
 import { nameOf, pathOfPage, signInPath } from '../pages/parts.js'
 import { dueStep, goOn, hasServer, serverOf } from './authorize.js'
@@ -196,10 +197,11 @@ function question (
   const texts = layout.textsFor(request)
   const { oauth, language } = texts
   const minutes = Math.ceil((Date.now() - asked.startedAt) / 60_000)
+  const user = principalOf(request)
   const content: Content = [
     html`<p role="alert">${oauth.deviceQuestion}</p>`,
     html`<p>${sentence(oauth.text, {
-      client: clientName(client), user: request.principal === null ? '' : nameOf(request.principal)
+      client: clientName(client), user: user === null ? '' : nameOf(user)
     })}</p>`,
     html`<p>${sentence(oauth.deviceAsked, {
       time: timeIn(language, minutes, 'minute'), address: asked.address, agent: asked.userAgent ?? '–'

@@ -86,7 +86,7 @@ async function begin (auth: AuthContext, submission: Submission<{
   const { for: ceremony, lost, token } = submission.fields
   const isSignUp = ceremony === 'register' && token !== undefined && canRegisterByPasskey(auth)
   const { challenge, options, ...of } = isSignUp
-    ? { ceremony: 'sign-up' as const, ...await beginSignUp(auth, token) }
+    ? { ceremony: 'sign-up' as const, ...await beginSignUp(auth, submission.request, token) }
     : { ceremony, ...await begun(auth, submission, ceremony, isChecked(lost)) }
   const content: Challenge = { ...of, expiresAt: Date.now() + CEREMONY_MS }
   await putEntry(submission.request, CHALLENGE, content, { key: challenge, most: MAX_CHALLENGES_OF_SESSION })

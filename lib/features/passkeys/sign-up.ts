@@ -4,6 +4,7 @@ import type { User } from '../../accounts/account.js'
 import type { IdentityClaims } from '../../claims.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import type { Findings } from '../../core/findings.js'
+import { guestOf, promotionOf } from '../../core/guests.js'
 import { type Content, html } from '../../core/pages/elements.js'
 import type { LinkView } from '../../core/pages/link-page.js'
 import { identityOfUser, withoutWrites } from '../../core/sign-in.js'
@@ -16,13 +17,14 @@ import { countedResponse, takeChallenge } from './sign-in.js'
 
 /**
  * Begins the ceremony of a passkey for an account that does not exist yet. The user handle is that
- * of the link: a second passkey by it replaces the first one on the same device.
+ * of the link, or the guest's: a second passkey by it replaces the first one on the same device.
  */
 export async function beginSignUp (
-  auth: AuthContext, token: string
+  auth: AuthContext, request: FastifyRequest, token: string
 ): Promise<ReturnType<PasskeyCeremonies['registrationOptions']> & { newUserId: string }> {
-  const { userId, email } = await openRegistration(auth, token)
+  const { userId: newId, email } = await openRegistration(auth, token)
   await assertFree(auth.accounts, email)
+  const userId = (await guestOf(auth, request))?.userId ?? newId
   const { ceremonies } = needed(auth.parts.passkeys, 'passkeys')
   return { newUserId: userId, ...ceremonies.registrationOptions({ userId, email, name: null }, []) }
 }
@@ -37,7 +39,7 @@ export async function beginSignUp (
 export async function createByPasskey (
   auth: AuthContext,
   { request, response: field }: { request: FastifyRequest, response: unknown },
-  { userId, email, ...user }: Registration & Pick<User, 'name' | 'claims'>,
+  { userId: newId, email, ...user }: Registration & Pick<User, 'name' | 'claims'>,
   before: () => Promise<void>
 ): Promise<Omit<Findings, 'remember'>> {
   const { accounts } = auth
@@ -45,6 +47,8 @@ export async function createByPasskey (
   // First, so that a form whose options were refused is refused for the same reason.
   await assertFree(accounts, email)
   const response = await takeChallenge(request, counted, 'sign-up')
+  const guest = await guestOf(auth, request)
+  const userId = guest?.userId ?? newId
   if (response.newUserId !== userId) throw new AuthError('invalid_state')
   const { challenge } = response
   const passkey = await needed(auth.parts.passkeys, 'passkeys').ceremonies
@@ -55,6 +59,10 @@ export async function createByPasskey (
   }
   const link = { provider: 'application', subject: userId, claims: identity }
   const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link, initialFactors: [passkey] } as const
+  if (guest !== null) {
+    const promoted = { ...withoutWrites(guest), ...promotionOf(request, guest, newUser) }
+    return { ...promoted, identity: { ...link, emailVerified: true }, method: 'passkey' }
+  }
   const created = await accounts.createUser(newUser, creating(auth, { method: 'passkey', request }))
   if (created === null) {
     await assertFree(accounts, email)

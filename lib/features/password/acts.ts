@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Credential, type User, isBlocked } from '../../accounts/account.js'
+import type { NewUser } from '../../accounts/identities.js'
 import { audit, noteSubject } from '../../audit.js'
 import { type AuthorizationClaims, type IdentityClaims, authorizationClaims, checkedName } from '../../claims.js'
 import { type Act, pathOf } from '../../core/act.js'
@@ -7,6 +8,7 @@ import { reauthenticateBy } from '../../core/complete-sign-in.js'
 import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
+import { guestOf, promotionOf } from '../../core/guests.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
 import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
@@ -59,14 +61,16 @@ export const register = form({
 }, async (auth, submission) => {
   const { request, outbox } = submission
   outbox.refuseWhenFull()
-  const { isKnown, ...authenticated } = await createOrFind(auth, submission)
+  const guest = await guestOf(auth, request)
+  const { isKnown, ...authenticated } = await createOrFind(auth, submission, guest)
   const principal = await signIn(auth, request, authenticated).catch((error: unknown) => {
     // The user is created, although the sign-in waits.
     const waits = error instanceof AuthError && error.code === 'second_factor_required'
-    if (waits && !isKnown) sendVerification(authenticated.user, outbox)
+    if (waits && !isKnown && guest === null) sendVerification(authenticated.user, outbox)
     throw error
   })
-  if (!isKnown) sendVerification(authenticated.user, outbox)
+  const user = guest === null ? authenticated.user : await auth.accounts.findUser(principal)
+  if (!isKnown && user !== null) sendVerification(user, outbox)
   return signedInAs(principal, 201)
 })
 
@@ -79,17 +83,19 @@ const registerUnconfirmed = form({
 }, async (auth, submission) => {
   const { outbox } = submission
   outbox.refuseWhenFull()
-  const { user, isKnown } = await createOrFind(auth, submission)
+  const { user, isKnown } = await createOrFind(auth, submission, null)
   if (!isKnown) sendVerification(user, outbox)
   return ACCEPTED
 })
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
-  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local' | 'onCreateUser'>, submission: HashingSubmission<Registration>
+  auth: Pick<AuthContext, 'accounts' | 'limits' | 'local' | 'onCreateUser'>,
+  submission: HashingSubmission<Registration>,
+  guest: User | null
 ): Promise<Findings & { isKnown: boolean }> {
   try {
-    return { ...await createAccount(auth, submission, submission.fields), isKnown: false }
+    return { ...await createAccount(auth, submission, submission.fields, { guest }), isKnown: false }
   } catch (error) {
     const isTaken = error instanceof AuthError && error.code === 'exists'
     const found = isTaken ? await registeredJustNow(auth, submission, submission.fields) : null
@@ -129,17 +135,18 @@ interface Registration {
  * Creates a user with a password, who is new until they are signed in.
  *
  * @param how `userId`: the id of the user; `isConfirmed`: whether a link has confirmed the address;
- *   `before`: what comes first, once the password is hashed
+ *   `before`: what comes first, once the password is hashed; `guest`: who becomes the user
  */
 export async function createAccount (
   auth: Pick<AuthContext, 'accounts' | 'local' | 'onCreateUser'>,
   { request, passwords }: Pick<HashingSubmission<unknown>, 'request' | 'passwords'>,
   fields: Registration,
-  { userId = randomUUID(), isConfirmed = false, before }: {
-    userId?: string, isConfirmed?: boolean, before?: () => Promise<void>
+  { userId: newId = randomUUID(), isConfirmed = false, before, guest = null }: {
+    userId?: string, isConfirmed?: boolean, before?: () => Promise<void>, guest?: User | null
   } = {}
 ): Promise<Findings> {
   assertText(fields.password)
+  const userId = guest?.userId ?? newId
   const saysVerified = isChecked(fields.email_verified)
   const claims = initialClaims(auth, { role: filledIn(fields.role), saysVerified })
   const givenName = filledIn(fields.name?.trim())
@@ -153,7 +160,7 @@ export async function createAccount (
   }
   const link = { provider: 'local', subject: email, claims: identity }
   await before?.()
-  const user = await auth.accounts.createUser({
+  const newUser: NewUser = {
     userId,
     email,
     // The form proves nothing: accounts are never linked on what it says.
@@ -163,10 +170,16 @@ export async function createAccount (
     isNew: true,
     link,
     passwordHash
-  }, creating(auth, { method: 'password', request }))
+  }
+  const how = { method: 'password', remember: isChecked(fields.remember) } as const
+  if (guest !== null) {
+    if (await auth.accounts.findUser({ email }) !== null) throw new AuthError('exists')
+    const found = { ...withoutWrites(guest), ...promotionOf(request, guest, newUser) }
+    return { ...found, identity: { ...link, emailVerified: isConfirmed }, ...how }
+  }
+  const user = await auth.accounts.createUser(newUser, creating(auth, { method: 'password', request }))
   if (user === null) throw new AuthError('exists')
-  const remember = isChecked(fields.remember)
-  return { ...withoutWrites(user), isNew: 'user', identity: localIdentity(user, link), method: 'password', remember }
+  return { ...withoutWrites(user), isNew: 'user', identity: localIdentity(user, link), ...how }
 }
 
 /** Returns the claims that the form asks for; the application must allow them: anyone can post. */

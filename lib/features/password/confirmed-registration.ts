@@ -10,6 +10,7 @@ import {
   type Html, action, checkboxField, html, nameField, newPasswordField, usernameField, ways
 } from '../../core/pages/elements.js'
 import { signIn } from '../../core/sign-in.js'
+import { guestOf } from '../../core/guests.js'
 import { USED_REGISTRATION } from '../../session/store.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { NEW_PASSWORD_REFUSALS, email } from './forms.js'
@@ -141,9 +142,10 @@ async function registerByPassword (
   }
   if (await isUsed(auth.capabilities, link)) return signInAgain(new AuthError('invalid_token'))
   const userId = randomUUID()
+  const guest = await guestOf(auth, submission.request)
   return useLink(auth, submission, link, {
     userId,
-    create: async before => createAccount(auth, submission, fields, { userId, isConfirmed: true, before })
+    create: async before => createAccount(auth, submission, fields, { userId, isConfirmed: true, guest, before })
   }).catch(async (error: unknown) => {
     if (error instanceof AuthError && error.code === 'exists') return signInAgain(error)
     throw error

@@ -27,7 +27,7 @@ import { factorsOf, isFactorDue } from '../../core/methods.js'
  * the second. No user is signed in.
  */
 export interface PendingSecondFactor
-  extends Pick<Findings, 'identity' | 'isNew' | 'held' | 'remember' | 'tokens' | 'ofCallback'>, FoundUser {
+  extends Pick<Findings, 'identity' | 'isNew' | 'held' | 'newUser' | 'remember' | 'tokens' | 'ofCallback'>, FoundUser {
   readonly proof: Proof
   /** What the user does next: authenticate by a factor that they have, or set up the first one. */
   readonly needs: 'factor' | 'enrolment'
@@ -87,7 +87,7 @@ export async function checkSecondFactor (
 async function wait (
   auth: Pick<AuthContext, 'onSignIn' | 'sealer'>,
   request: FastifyRequest,
-  { user, identity, isNew, held, remember, tokens, ofCallback }: Findings,
+  { user, identity, isNew, held, newUser, remember, tokens, ofCallback }: Findings,
   { proof, needs, details }: Pick<PendingSecondFactor, 'proof' | 'needs'> & WaitingSession
 ): Promise<void> {
   const { userId, generation, email, emailVerified } = user
@@ -99,6 +99,7 @@ async function wait (
     identity,
     isNew,
     held,
+    newUser,
     remember,
     ofCallback,
     proof,
@@ -159,14 +160,14 @@ export async function continueSignIn (
   { user, proof, addition }: { user: User, proof: Proof, addition?: FactorAddition }
 ): Promise<Principal> {
   const { request, outbox } = submission
-  const { identity, held } = waiting
+  const { identity, held, newUser } = waiting
   if (isBlocked(user)) throw new AuthError('blocked')
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
-  const change = { identity: linkOf(identity), held, factors: addition }
+  const change = { identity: linkOf(identity), held, newUser, factors: addition }
   const writes = held !== null || addition !== undefined
-  const isRefused = !isAsFound || (writes && await auth.accounts.signIn(waiting, change, true) === null)
+  const isRefused = !isAsFound || (writes && await auth.accounts.signIn(waiting, change, { isTrial: true }) === null)
   if (isRefused) throw new AuthError('invalid_state')
-  const found = { ...waiting, user, outbox }
+  const found = { ...waiting, user, outbox, method: first.method }
   const write = async (): Promise<User> => {
     const written = await writeHeld(auth, request, found, addition)
     if (addition !== undefined) noteAddition(auth, submission, written, addition)

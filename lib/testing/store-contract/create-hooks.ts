@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { User } from '../../accounts/account.js'
 import type { Accounts, OnCreate } from '../../accounts/accounts.js'
 import { AuthError } from '../../errors.js'
 import { assertGone, assertHas } from './assertions.js'
@@ -74,6 +75,21 @@ export function createHooksContract (rule: Rule): void {
     })
   }
 
+  asking(rule, 'of many who are created at once with one e-mail, one is, with the claims of the hook', async opened => {
+    const { store, twin } = opened
+    const ofUser = ({ userId }: User) => ({ asked_about: userId })
+
+    for (let round = 0; round < 10; round++) {
+      const email = `ada-${round}@example.com`
+      const made = await Promise.all(Array.from({ length: 6 }, (_, index) =>
+        (index % 2 === 0 ? store : twin).createUser(localUser(email), ofUser)))
+
+      const [created, ...others] = made.filter(user => user !== null)
+      assert.deepEqual(others, [])
+      assertHas(await store.findUser({ email }), { userId: created?.userId, claims: { asked_about: created?.userId } })
+    }
+  })
+
   asking(rule, 'the hook is not asked about a user who is not created', async ({ store, twin }) => {
     const ada = localUser('ada@example.com')
     await store.createUser(ada)
@@ -91,7 +107,8 @@ export function createHooksContract (rule: Rule): void {
   })
 }
 
-function asking (rule: Rule, name: string, check: (opened: Opened) => Promise<void>): void {
+/** Adds a test about hooks, which does nothing for a store that asks none. */
+export function asking (rule: Rule, name: string, check: (opened: Opened) => Promise<void>): void {
   rule(name, async open => {
     const opened = await open()
     if (await opened.stores.store.hookProblem?.(false) === null) await check(opened)
