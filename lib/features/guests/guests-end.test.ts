@@ -250,3 +250,22 @@ t.test('attack 215: a form of another origin makes no guest', async t => {
   }
   t.strictSame((await app.auth.users()).users, [])
 })
+
+t.test('a guest who signs in as a user, and becomes another one in a second tab meanwhile, is not deleted', async t => {
+  const promoted: unknown[] = []
+  const { app, enter, isThere } = await start(t, new SqlAuthStore(':memory:'), {
+    async onGuest () { promoted.push((await tab.post('/auth/local/register', { ...ADA, email: 'bob@example.com' })).json()) }
+  })
+  await new Browser(app).post('/auth/local/register', ADA)
+  const browser = new Browser(app)
+  const userId = await enter(browser)
+  const tab = new Browser(app, browser.cookies)
+  const deleted = eventsOf(t, 'deletion')
+
+  t.equal((await browser.post('/auth/local/login', ADA)).statusCode, 200)
+
+  t.match(promoted, [{ userId }])
+  t.ok(await isThere(userId))
+  t.match((await tab.get('/auth/session')).json().principal, { userId })
+  t.strictSame(deleted, [])
+})
