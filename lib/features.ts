@@ -9,7 +9,7 @@ import { keyMembers } from './features/api-keys/members.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
-import { guestMembers } from './features/guests/guests.js'
+import { guestMembers, sweepGuests } from './features/guests/guests.js'
 import { grantMembers } from './features/oauth-server/members.js'
 import { IMPERSONATION } from './features/impersonation/impersonation.js'
 import { mountWellKnown } from './features/published.js'
@@ -36,7 +36,7 @@ const FEATURES: readonly Feature[] = [
   },
   TOKENS,
   { api: callerMembers },
-  { api: guestMembers },
+  { api: guestMembers, addHooks: sweepGuests },
   {
     when: hasMails,
     acts: async () => (await import('./features/mail-acts.js')).MAIL_ACTS,

@@ -60,10 +60,10 @@ export async function completeSignIn (
   const { generation } = present
   const forgetGuest = await orDelete(isNew === 'user', () => leaveGuest(auth, request, present))
   const principal = await orDelete(isNew === 'user', async () => {
-    // The hook may have granted claims; onCreateUser has, where it was asked about a guest.
+    // With the claims that onCreateUser has given to a guest, or onSignIn has granted.
     const written = principalFor({ user: present, identity })
-    const admitted = onSignIn === null ? written : (await readUser(auth, asked))?.principal ?? null
-    if (admitted === null) throw new AuthError('unauthenticated')
+    const admitted = onSignIn === null ? written : (await readUser(auth, asked))?.principal
+    if (admitted === undefined) throw new AuthError('unauthenticated')
     const { ofCallback, remember } = authenticated
     const { cookieEnd, ...others } = { ...ofCallback, ...chosenLifetime(auth.remember, remember) }
     // The generation was read with the credential: a sign-in that a change of the password

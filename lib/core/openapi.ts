@@ -34,7 +34,9 @@ export const openapiComponents: OpenapiComponents = {
       required: ['userId', 'provider', 'claims'],
       properties: {
         userId: { type: 'string', format: 'uuid' },
-        provider: { type: 'string', description: '`local`, `application`, `guest`, or the name of an external provider' },
+        provider: {
+          type: 'string', description: '`local`, `application`, `guest`, or the name of an external provider'
+        },
         claims: { type: 'object', additionalProperties: true },
         guest: { type: 'boolean', description: 'Present and true for a guest, who has signed in by nothing yet' },
         impersonator: { type: 'string', format: 'uuid', description: 'Present in an impersonation: who looks' }

@@ -38,6 +38,18 @@ async function show (page: Page, name: string): Promise<void> {
   })
 }
 
+scene('a visitor writes a note, and has it when they register', async (t, arrive) => {
+  const { page } = await arrive('/notes')
+  await page.getByLabel('A note').fill('Buy oil')
+  await page.getByRole('button', { name: 'Keep it' }).click()
+  t.equal(await page.getByRole('status').textContent(), 'The note is kept.')
+  t.strictSame(await barriersOn(page), [])
+  await register(page, { name: 'Noor', email: 'noor@example.com', password: 'a note for later' })
+  await page.getByRole('link', { name: 'Notes' }).click()
+  t.ok(await page.getByRole('listitem').filter({ hasText: 'Buy oil' }).isVisible())
+  t.strictSame(await barriersOn(page), [])
+})
+
 scene('a user registers, signs out, mistypes the password, and signs in', async (t, arrive) => {
   const { page } = await arrive('/')
   t.equal(await arrival(page, SIGN_IN), `${SIGN_IN}?next=%2F`)

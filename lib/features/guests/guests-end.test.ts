@@ -158,7 +158,7 @@ for (const [kind, open] of Object.entries(SOME_STORES)) {
     t.strictSame(told, [])
   })
 
-  t.test(`at most a hundred guests are deleted at a time, on ${kind}`, async t => {
+  t.test(`attack 215: at most a hundred guests are deleted at a time, on ${kind}`, async t => {
     const told = new Set<string>()
     const { begin, leave, sweep } = await start(t, await open(t), { onDelete ({ userId }) { told.add(userId) } })
     const made = await leave(250)
@@ -213,7 +213,7 @@ t.test('a guest to whom a table of the application refers stays, and does not ke
   t.match(lines[0], { userId: kept, guests: 1, err: { code: 'user_in_use' } })
 })
 
-t.test('twenty visitors from one address become guests in an hour', async t => {
+t.test('attack 215: twenty visitors from one address become guests in an hour', async t => {
   const { app } = await start(t, new MemoryAuthStore(), { rateLimit: {} })
   const enter = async (remoteAddress: string, browser = new Browser(app)) =>
     browser.send({ method: 'POST', url: '/basket', remoteAddress, headers: { accept: 'application/json' } })
@@ -240,7 +240,7 @@ t.test('rateLimit.guest says how many, whatever its window', async t => {
   t.equal(await enter(), 429)
 })
 
-t.test('a form of another origin makes no guest', async t => {
+t.test('attack 215: a form of another origin makes no guest', async t => {
   const { app } = await start(t, new MemoryAuthStore())
   for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { origin: 'null' }]) {
     const browser = new Browser(app)

@@ -1,6 +1,6 @@
 /** Visitors with a user of their own, before they have an address: a basket, a draft. */
 import { randomUUID } from 'node:crypto'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
 import { GUEST } from '../../accounts/account.js'
 import { audit } from '../../audit.js'
 import { Sweeper } from '../../base/concurrency.js'
@@ -69,15 +69,16 @@ export interface GuestMembers {
   readonly signInGuest: Bivariant<(request: AnyRequest) => Promise<Principal>>
 }
 
-export function guestMembers (auth: AuthContext, log: FastifyBaseLogger): GuestMembers {
+export function guestMembers (auth: AuthContext): GuestMembers {
+  return { signInGuest: async (request: FastifyRequest) => signInGuest(auth, request) }
+}
+
+/** Has guests who are over deleted behind answers, also once nobody becomes a guest any more. */
+export function sweepGuests (app: FastifyInstance, auth: AuthContext): void {
+  if (auth.parts.guests === null) return
+  const { log } = app
   const sweeper = new Sweeper(sweep(auth, log), err => { log.warn({ err }, 'Guests could not be looked for') })
-  return {
-    async signInGuest (request: FastifyRequest) {
-      const principal = await signInGuest(auth, request)
-      sweeper.start(Date.now())
-      return principal
-    }
-  }
+  app.addHook('onResponse', async () => { sweeper.start(Date.now()) })
 }
 
 async function signInGuest (auth: AuthContext, request: FastifyRequest): Promise<Principal> {
