@@ -113,14 +113,14 @@ export function accountReads (
   const isOpen = and(isNull(sessions.endedAt), gt(sessions.expiresAt, given('now')))
   const isPresent = sql`${sessions.generation} = coalesce(cast(${dialect.note('generation')} as integer), 0)`
   const ofGuest = and(eq(sessions.userId, users.userId), isOpen, isPresent)
-  const isBefore = sql`${dialect.createdAt} < ${given('createdBefore')}`
+  const isAbandoned = sql<1 | null>`case when ${dialect.createdAt} < ${given('createdBefore')}
+    and not exists (select 1 from ${sessions} where ${ofGuest}) then 1 end`
   // The subject of a guest's link is their id, and is in the primary key.
-  const isNext = and(eq(providerLinks.provider, GUEST), gt(providerLinks.subject, given('after')))
-  const guestsWithout = withFactors.query(db => db.select({ userId: users.userId }).from(providerLinks)
+  const guestsAfter = withFactors.query(db => db.select({ userId: users.userId, isAbandoned }).from(providerLinks)
     .innerJoin(users, isOwner)
-    .where(and(isNext, isBefore, sql`not exists (select 1 from ${sessions} where ${ofGuest})`))
+    .where(and(eq(providerLinks.provider, GUEST), gt(providerLinks.subject, given('after'))))
     .orderBy(providerLinks.subject)
-    .limit(given('limit')))
+    .limit(SWEPT))
 
   const matches = ({ search, blocked }: UsersFilter, of: (text: SQLWrapper) => SQLWrapper = asIs): SQL | undefined => {
     const isBlocked = dialect.isBlocked(Date.now())
@@ -172,7 +172,14 @@ export function accountReads (
       return (await list({})).map(userOf)
     },
     async abandonedGuests (createdBefore, now, limit, after) {
-      return (await guestsWithout({ createdBefore, now, limit, after })).map(({ userId }) => userId)
+      const found: string[] = []
+      for (let next: string | undefined = after; next !== undefined && found.length < limit;) {
+        const page = await guestsAfter({ createdBefore, now, after: next })
+        found.push(...page.flatMap(({ userId, isAbandoned }) => isAbandoned ? [userId] : []))
+        next = page.length < SWEPT ? undefined : page.at(-1)?.userId
+        await setImmediate()
+      }
+      return found.slice(0, limit)
     },
     async countUsers (filter) {
       const [row] = await database.query(db => db.select({ users: count() }).from(users).where(matches(filter)))({})

@@ -16,7 +16,7 @@ t.test('guests become users beside sweeps on an SQLite file', async t => testSwe
 const HOURS = 2 * 60 * 60_000
 
 /** Within so many milliseconds all sessions of guests end, and all sign-ins begin. */
-const WINDOW = 300
+const WINDOW = 500
 
 /** Guests whose session is about to end become users, while sweeps run in this process and in another one. */
 async function testSweeps (t: Test, database: TestDatabase): Promise<void> {
@@ -24,10 +24,10 @@ async function testSweeps (t: Test, database: TestDatabase): Promise<void> {
   const { app, close } = await startGuestApp(target)
   t.teardown(close)
   const other = await forkSweeps(t, target)
-  const seen = { promoted: 0, deleted: 0, refused: 0 }
+  const seen = { promoted: 0, deleted: 0 }
 
   for (let round = 0; round < 15; round++) {
-    const guests = await withClock(-HOURS, async () => Promise.all(Array.from({ length: 60 }, async () => {
+    const guests = await withClock(-HOURS, async () => Promise.all(Array.from({ length: 40 }, async () => {
       const browser = new Browser(app)
       return { browser, userId: String((await browser.post('/basket')).json().userId) }
     })))
@@ -64,7 +64,6 @@ async function testSweeps (t: Test, database: TestDatabase): Promise<void> {
     t.strictSame(answers.filter(({ statusCode }) => statusCode >= 500).map(({ body }) => body), [])
     seen.promoted += guests.filter(({ userId }) => answered.includes(userId)).length
     seen.deleted += guests.filter(({ userId }) => told.includes(userId)).length
-    seen.refused += answers.length - answered.length
   }
 
   t.strictSame(await query(HALF_MADE), [], 'nothing is half-made')

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import type { LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { Accounts, SqlAuthStore } from '../../lib/index.js'
+import { Accounts, type GuestOptions, SqlAuthStore } from '../../lib/index.js'
 import type { MailTokenClaims } from '../../lib/accounts/credentials.js'
 import { totp } from '../../lib/testing.js'
 import { localProvider, startApp } from '../helpers/app.js'
@@ -38,28 +38,41 @@ const ASKS: Record<string, readonly string[]> = {
     'the session', 'that it was seen', 'attempts and the credential', 'the new session'
   ],
   'by a guard': ['the session and its user'],
+  'by a visitor without a session': [],
   'by a guard in an impersonation': ['the session and its user', 'the status of the user who is shown'],
   'by a front end that reads the session': ['the session and its user'],
   'by the issue of a token': ['the session, its user and the claims'],
   'by a page that writes into the session': ['the session', 'the data'],
   'by a sign-out': ['the session', 'its end']
 }
+
+/** What a guest asks for, and a user at a guard that lets guests pass. */
+const ASKS_OF_GUESTS: Record<string, readonly string[]> = {
+  'by a visitor who becomes a guest': ['attempts', 'the user', 'the session'],
+  'by a user at a guard for guests': ['the session and its user'],
+  'by a guest at a guard for guests': ['the session and its user'],
+  'by a guest at a guard for users': ['the session']
+}
 const BOB = { subject: 'bob', email: 'bob@example.com' }
 
-t.test('a request asks Postgres for each of its steps once', async t => {
-  const proxy = await startProxy(t, await emptyDatabase(t))
-  const requests = await requestsTo(t, new SqlAuthStore(`${proxy.url}?max=1`))
+for (const guests of [undefined, {}]) {
+  t.test(`a request asks Postgres for each of its steps once, ${guests === undefined ? 'without' : 'with'} the option guests`, async t => {
+    const proxy = await startProxy(t, await emptyDatabase(t))
+    const requests = await requestsTo(t, new SqlAuthStore(`${proxy.url}?max=1`), guests)
+    const asks = { ...ASKS, ...guests && ASKS_OF_GUESTS }
+    t.strictSame(Object.keys(requests).sort(), Object.keys(asks).sort())
 
-  for (const [name, request] of Object.entries(requests)) {
-    t.test(name, async t => {
-      await request()
+    for (const [name, request] of Object.entries(requests)) {
+      t.test(name, async t => {
+        await request()
 
-      // A statement that the server does not know yet takes two: it is described first.
-      // Once a part of the tables was used, the store looks into the database, beside one of the requests.
-      t.equal(Math.min(await roundTripsOf(proxy, request), await roundTripsOf(proxy, request)), ASKS[name]?.length)
-    })
-  }
-})
+        // A statement that the server does not know yet takes two: it is described first.
+        // Once a part of the tables was used, the store looks into the database, beside one of the requests.
+        t.equal(Math.min(await roundTripsOf(proxy, request), await roundTripsOf(proxy, request)), asks[name]?.length)
+      })
+    }
+  })
+}
 
 t.test('a change of an account asks Postgres twice, and a new account once', async t => {
   const proxy = await startProxy(t, await emptyDatabase(t))
@@ -224,12 +237,14 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
 })
 
 /** What users of an application do; each call resolves when the user was admitted. */
-async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string, () => Promise<void>>> {
+async function requestsTo (t: Test, store: SqlAuthStore, guests?: GuestOptions): Promise<Record<string, () => Promise<void>>> {
   const app = await startApp(t, {
     baseUrl: 'http://localhost:3000',
     providers: [new OwnProvider('dev')],
     local: localProvider(),
     store,
+    guests,
+    rateLimit: { guest: 1000 },
     impersonation: { allow: ({ user }) => user.email === BOB.email }
   }, {}, app => {
     app.post<{ Body: { email: string } }>('/support', async request => {
@@ -237,6 +252,8 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
       return app.auth.impersonate(request, String(user?.userId), { reason: 'a ticket' })
     })
     app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'welcome')
+    app.get('/basket', { preHandler: app.auth.requireClaims({}, { guests: true }) }, async () => 'welcome')
+    app.post('/basket', async request => app.auth.signInGuest(request))
     app.post('/visits', async ({ session }) => Object.assign(session, { visit: randomUUID() }).visit)
   })
   const browser = new Browser(app)
@@ -250,7 +267,16 @@ async function requestsTo (t: Test, store: SqlAuthStore): Promise<Record<string,
   const signedIn = Array.from({ length: 10 }, () => new Browser(app))
   for (const browser of [support, ...signedIn]) letIn(await browser.post('/auth/local/login', ADA))
   letIn(await support.post('/support', { email: BOB.email }))
+  const guest = new Browser(app)
+  if (guests !== undefined) letIn(await guest.post('/basket'))
   return {
+    ...guests !== undefined && {
+      'by a visitor who becomes a guest': async () => { letIn(await new Browser(app).post('/basket')) },
+      'by a user at a guard for guests': async () => { letIn(await browser.get('/basket')) },
+      'by a guest at a guard for guests': async () => { letIn(await guest.get('/basket')) },
+      'by a guest at a guard for users': async () => { await guest.get('/guarded') }
+    },
+    'by a visitor without a session': async () => { await new Browser(app).get('/guarded') },
     'by the start of a sign-in at a provider': async () => { letIn(await new Browser(app).get('/auth/dev/login')) },
     'by a sign-in at a provider': async () => { letIn(await signInAt(new Browser(app), 'dev', BOB)) },
     'by the first sign-in of a user at a provider': async () => {
