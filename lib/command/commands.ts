@@ -50,9 +50,9 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
       const wantsLink = values.app !== undefined || OF_LINKS.some(name => values[name] !== undefined)
       const makeLink = wantsLink ? await linkMaker(values) : null
       const { onCreateUser = null } = await optionsOfApp(values) ?? {}
-      if (values.app === undefined) note('A hook onCreateUser of the application runs only with --app.')
       return withAuthorization(values, async (auth, store) => {
         const user = await auth.createUser({ email, emailVerified: true, claims: claimsIn(values) }, CAUSE)
+        if (values.app === undefined) note('A hook onCreateUser of the application runs only with --app.')
         return makeLink === null ? user : { ...user, ...await makeLink(store, user, true) }
       }, onCreateUser)
     }

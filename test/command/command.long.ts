@@ -39,7 +39,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
 
     const created = await json('create', 'Ada@Example.com', '--claim', 'role=admin', '--claim', 'teams:=["a","b"]')
     t.match(created, { email: EMAIL, emailVerified: true, claims: { role: 'admin', teams: ['a', 'b'] } })
-    const [sentence = '', event = ''] = created.audited.split('\n')
+    const [event = '', sentence = ''] = created.audited.split('\n')
     t.equal(sentence, 'A hook onCreateUser of the application runs only with --app.')
     const line = JSON.parse(event)
     t.match(line, { event: 'fastify-svc-auth.creation', userId: created.userId, actor: /^command:\w+$/, time: /^20/ })
