@@ -7,7 +7,8 @@ import { callHook } from '../hooks.js'
 import { endSession } from '../session/lifecycle.js'
 import { cookieEndOf, endCookie } from '../session/lifetime.js'
 import { type Principal, ReadRecord, type SessionRecord, guestRecordIn } from '../session/record.js'
-import type { AuthContext } from './context.js'
+import type { AuthContext, WithAccounts } from './context.js'
+import { currentPrincipal } from './current-user.js'
 import type { Findings } from './findings.js'
 
 type GuestContext = Pick<AuthContext, 'accounts' | 'parts'>
@@ -31,6 +32,13 @@ export async function currentGuest (
   const end = cookieEndOf(session)
   if (end === null || end.getTime() < Date.now() + LEFT * guests.lifetime) endCookie(session, endOfGuest(guests))
   return record
+}
+
+/** Returns the principal of the user, or of the guest, of a request; null for another visitor. */
+export async function userOrGuest (
+  auth: GuestContext & WithAccounts, request: FastifyRequest
+): Promise<Principal | null> {
+  return await currentPrincipal(auth, request) ?? (await currentGuest(auth, request))?.principal ?? null
 }
 
 /** Sessions whose guest a guard has let pass in this request. */
@@ -63,7 +71,8 @@ export async function guestOf (auth: GuestContext, request: FastifyRequest): Pro
 /** What a sign-in has found that makes the guest of the request the user whom it would create. */
 export function promotionOf (request: object, guest: User, newUser: NewUser) {
   noteSubject(request, guest.userId)
-  return { user: guest, isNew: false, held: 'promotes', newUser } as const satisfies Partial<Findings>
+  const identity = { ...newUser.link, emailVerified: newUser.emailVerified }
+  return { user: guest, isNew: false, held: 'promotes', newUser, identity } as const satisfies Partial<Findings>
 }
 
 /**

@@ -6,8 +6,7 @@ import { audit } from '../../audit.js'
 import { Sweeper } from '../../base/concurrency.js'
 import { DAY_MS } from '../../base/values.js'
 import type { AuthContext } from '../../core/context.js'
-import { currentPrincipal } from '../../core/current-user.js'
-import { currentGuest, endOfGuest } from '../../core/guests.js'
+import { endOfGuest, userOrGuest } from '../../core/guests.js'
 import type { AnyRequest, Bivariant } from '../../core/guard.js'
 import { OptionsError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
@@ -84,8 +83,8 @@ export function sweepGuests (app: FastifyInstance, auth: AuthContext): void {
 async function signInGuest (auth: AuthContext, request: FastifyRequest): Promise<Principal> {
   const { accounts, limits, parts: { guests }, site } = auth
   if (guests === null) throw new OptionsError('signInGuest needs the option guests of the plugin')
-  const present = await currentPrincipal(auth, request) ?? (await currentGuest(auth, request))?.principal
-  if (present !== undefined) return present
+  const present = await userOrGuest(auth, request)
+  if (present !== null) return present
 
   site.refuseCrossOrigin(request)
   await limits.guest(request)

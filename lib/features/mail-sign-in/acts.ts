@@ -237,10 +237,7 @@ async function signInOwner (
   const signsIn = { method: 'mail', tokens: null, remember, outbox } as const
   if (proven === null) {
     if (guest === null || found !== null) throw new AuthError('invalid_state')
-    const newUser = userOfMailbox(guest.userId, email)
-    const { link: { provider, subject, claims } } = newUser
-    const identity = { provider, subject, claims, emailVerified: true }
-    return signIn(auth, request, { ...promotionOf(request, guest, newUser), identity, ...signsIn })
+    return signIn(auth, request, { ...promotionOf(request, guest, userOfMailbox(guest.userId, email)), ...signsIn })
   }
   const { user, links, as } = proven
   if (as === 'first-proof') {

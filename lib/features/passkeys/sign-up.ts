@@ -60,8 +60,7 @@ export async function createByPasskey (
   const link = { provider: 'application', subject: userId, claims: identity }
   const newUser = { ...user, userId, email, emailVerified: true, isNew: true, link, initialFactors: [passkey] } as const
   if (guest !== null) {
-    const promoted = { ...withoutWrites(guest), ...promotionOf(request, guest, newUser) }
-    return { ...promoted, identity: { ...link, emailVerified: true }, method: 'passkey' }
+    return { ...withoutWrites(guest), ...promotionOf(request, guest, newUser), method: 'passkey' }
   }
   const created = await accounts.createUser(newUser, creating(auth, { method: 'passkey', request }))
   if (created === null) {

@@ -174,8 +174,7 @@ export async function createAccount (
   const how = { method: 'password', remember: isChecked(fields.remember) } as const
   if (guest !== null) {
     if (await auth.accounts.findUser({ email }) !== null) throw new AuthError('exists')
-    const found = { ...withoutWrites(guest), ...promotionOf(request, guest, newUser) }
-    return { ...found, identity: { ...link, emailVerified: isConfirmed }, ...how }
+    return { ...withoutWrites(guest), ...promotionOf(request, guest, newUser), ...how }
   }
   const user = await auth.accounts.createUser(newUser, creating(auth, { method: 'password', request }))
   if (user === null) throw new AuthError('exists')

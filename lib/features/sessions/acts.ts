@@ -3,7 +3,7 @@ import { type Act, answerWithStatus } from '../../core/act.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentPrincipal, currentStatus } from '../../core/current-user.js'
-import { currentGuest } from '../../core/guests.js'
+import { userOrGuest } from '../../core/guests.js'
 import { type FormAnswer, form } from '../../core/form.js'
 import { openapiComponents } from '../../core/openapi.js'
 import { assertRecent } from '../recent.js'
@@ -60,7 +60,7 @@ export const readSession: Act = {
       schema: sessionSchema, errorHandler: answerWithStatus, exposeHeadRoute: false, config: WHILE_IMPERSONATING
     }
     scope.get('/session', options, async request => {
-      const principal = await currentPrincipal(auth, request) ?? (await currentGuest(auth, request))?.principal ?? null
+      const principal = await userOrGuest(auth, request)
       const impersonating = principal?.impersonator !== undefined
       return { principal, authentication: authenticationOf(request), offers: { ...offersOf(auth), impersonating } }
     })
