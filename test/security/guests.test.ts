@@ -1,18 +1,12 @@
 /** As a property of attack 212: a guest is a visitor to everything that does not name guests. */
-import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance, FastifyRequest, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import { ApiKeys } from '../../lib/api-keys.js'
 import { type Guard, type Principal, SqlAuthStore } from '../../lib/index.js'
-import { OAuthServer } from '../../lib/oauth-server.js'
-import { Pages } from '../../lib/pages.js'
-import { Passkeys } from '../../lib/passkeys.js'
-import { SecondFactor } from '../../lib/second-factor.js'
-import { SESSION_SECRET, localProvider, startApp } from '../helpers/app.js'
+import { startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { DATA_SECRET } from '../helpers/factor-app.js'
 import { OwnProvider } from '../helpers/own-provider.js'
-import { ecKey } from '../helpers/signing-key.js'
+import { actsOfLastApp, wholeApp } from '../helpers/whole-app.js'
 
 const PASSWORD = 'correct horse'
 
@@ -21,14 +15,6 @@ const RATE_LIMIT = Object.fromEntries(['register', 'login', 'mail', 'factor', 'c
 
 /** What shows a guest. */
 const NAMES_GUESTS = ['GET /auth/session']
-
-/** The routes of the application that was started last. */
-let routes: string[] = []
-subscribe('fastify.initialization', message => {
-  routes = []
-  const { fastify } = message as { fastify: FastifyInstance }
-  fastify.addHook('onRoute', ({ method, url }) => { if (!url.endsWith('/*')) routes.push(...[method].flat().map(method => `${method} ${url}`)) })
-})
 
 /** What guards a route, without a word of guests. */
 const guardsOf = ({ auth }: FastifyInstance): Record<string, Guard> => ({
@@ -59,21 +45,10 @@ const calls: Readonly<Record<string, (app: FastifyInstance, request: FastifyRequ
 
 async function start (t: Test): Promise<FastifyInstance> {
   return startApp(t, {
-    baseUrl: 'https://app.example',
+    ...wholeApp(() => {}),
     store: new SqlAuthStore(':memory:'),
     rateLimit: RATE_LIMIT,
     providers: [new OwnProvider('own')],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), signInByMail: true, sendMail () {} }),
-    dataSecret: DATA_SECRET,
-    session: { secret: SESSION_SECRET, remember: { days: 30 } },
-    pages: new Pages({ name: 'Shop' }),
-    passkeys: new Passkeys({ name: 'Shop' }),
-    secondFactor: new SecondFactor({ issuer: 'Shop', trustedBrowser: { days: 30 } }),
-    oauthServer: new OAuthServer({
-      resources: { 'https://app.example/mcp': { scopes: { read: 'Read' } } },
-      clients: [{ client_id: 'tv', client_name: 'TV', redirect_uris: ['https://client.example/callback'] }],
-      device: { clients: ['tv'] }
-    }),
     apiKeys: new ApiKeys({ prefix: 'shop', scopes: { read: 'Read' }, selfService: true }),
     impersonation: { allow: () => true },
     guests: {}
@@ -103,7 +78,7 @@ function told ({ statusCode, headers: { location = '' }, body }: LightMyRequestR
 
 t.test('attack 212: each act answers a guest as a visitor without a session', async t => {
   const app = await start(t)
-  const acts = [...new Set(routes.filter(route => /^(GET|POST) \/auth\//.test(route)))].sort()
+  const acts = actsOfLastApp()
   const fieldsOf = (email: string) => ({ email, password: PASSWORD, current: PASSWORD, token: 'x', code: '123456', id: 'x'.repeat(32), name: 'x' })
   t.ok(acts.length > 50, `${acts.length} acts`)
   t.strictSame(NAMES_GUESTS.filter(act => !acts.includes(act)), [])

@@ -1,20 +1,15 @@
 /** As a property of attack 194: what an impersonation may do is a list, and all else changes nothing. */
-import { subscribe } from 'node:diagnostics_channel'
 import SqliteDatabase from 'better-sqlite3'
 import type { FastifyInstance, FastifyRequest, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, SqlAuthStore } from '../../lib/index.js'
-import { OAuthServer } from '../../lib/oauth-server.js'
-import { Pages, en } from '../../lib/pages.js'
-import { Passkeys } from '../../lib/passkeys.js'
-import { SecondFactor } from '../../lib/second-factor.js'
-import { SESSION_SECRET, localProvider, principalIn, startApp } from '../helpers/app.js'
+import { en } from '../../lib/pages.js'
+import { SESSION_SECRET, principalIn, startApp } from '../helpers/app.js'
 import { eventsOf } from '../helpers/audit-events.js'
 import { Browser } from '../helpers/browser.js'
-import { DATA_SECRET } from '../helpers/factor-app.js'
 import { OwnProvider, callbackOf, leaveFor } from '../helpers/own-provider.js'
 import { SESSION_STORES } from '../helpers/session-stores.js'
-import { ecKey } from '../helpers/signing-key.js'
+import { actsOfLastApp, wholeApp } from '../helpers/whole-app.js'
 
 const PASSWORD = 'correct horse'
 
@@ -30,14 +25,6 @@ const WITHOUT_SESSION = ['device', 'revoke', 'token'].map(name => `POST /auth/oa
 
 /** Tables whose rows an impersonation leaves as they are; the session itself is that of the support. */
 const TABLES = ['users', 'credentials', 'provider_links', 'factors', 'pending', 'grants', 'clients'].map(name => `svc_auth_${name}`)
-
-/** The routes of the application that was started last. */
-let routes: string[] = []
-subscribe('fastify.initialization', message => {
-  routes = []
-  const { fastify } = message as { fastify: FastifyInstance }
-  fastify.addHook('onRoute', ({ method, url }) => { if (!url.endsWith('/*')) routes.push(...[method].flat().map(method => `${method} ${url}`)) })
-})
 
 /** A provider that proves when the user authenticated. */
 class ProvingProvider extends OwnProvider {
@@ -59,20 +46,9 @@ async function impersonating (t: Test, options: AuthPluginOptions = {}): Promise
   t.teardown(() => database.close())
   const mails: unknown[] = []
   const app = await startApp(t, {
-    baseUrl: 'https://app.example',
+    ...wholeApp(mail => { mails.push(mail) }),
     store: new SqlAuthStore(database),
     providers: [new ProvingProvider('own')],
-    local: localProvider({ secret: undefined, signingKey: ecKey(), signInByMail: true, sendMail (mail) { mails.push(mail) } }),
-    dataSecret: DATA_SECRET,
-    session: { secret: SESSION_SECRET, remember: { days: 30 } },
-    pages: new Pages({ name: 'Shop' }),
-    passkeys: new Passkeys({ name: 'Shop' }),
-    secondFactor: new SecondFactor({ issuer: 'Shop', trustedBrowser: { days: 30 } }),
-    oauthServer: new OAuthServer({
-      resources: { 'https://app.example/mcp': { scopes: { read: 'Read' } } },
-      clients: [{ client_id: 'tv', client_name: 'TV', redirect_uris: ['https://client.example/callback'] }],
-      device: { clients: ['tv'] }
-    }),
     impersonation: { allow: ({ actor }) => actor.claims.role === 'support' },
     ...options
   }, {}, app => {
@@ -124,7 +100,7 @@ function assertRefused (t: Test, { statusCode, headers: { location }, body }: Li
 t.test('attack 194: every act is refused in an impersonation unless it is in this list, and changes nothing', async t => {
   const { app, browser, ada, rows, mails } = await impersonating(t)
   const [before, sent] = [rows(), mails.length]
-  const acts = [...new Set(routes.filter(route => /^(GET|POST) \/auth\//.test(route)))].sort()
+  const acts = actsOfLastApp()
   const fields = { email: 'mallory@example.com', password: PASSWORD, current: PASSWORD, token: 'x', code: '123456', id: 'x'.repeat(32), remember: 'on' }
   const refused: string[] = []
   for (const act of acts) {
