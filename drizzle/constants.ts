@@ -8,7 +8,8 @@ import { type Migration, PARTS, type TablePart } from '../lib/engines/sql-tables
 const TABLES_OF: Partial<Record<TablePart, readonly string[]>> = {
   users: ['svc_auth_users', 'svc_auth_credentials', 'svc_auth_provider_links'],
   grants: ['svc_auth_grants', 'svc_auth_clients'],
-  keys: ['svc_auth_keys']
+  keys: ['svc_auth_keys'],
+  connections: ['svc_auth_connections', 'svc_auth_domains']
 }
 
 for (const dialect of ['postgres', 'sqlite']) {

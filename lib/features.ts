@@ -6,6 +6,7 @@ import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import type { Section } from './core/pages/page.js'
 import { keyMembers } from './features/api-keys/members.js'
+import { connectionMembers } from './features/connections/members.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
 import { hashing } from './features/password/hashing.js'
@@ -80,6 +81,11 @@ const FEATURES: readonly Feature[] = [
     // The log says at the start that the table is missing.
     preload: async ({ parts }) => parts.apiKeys?.keys.find(''),
     api: keyMembers
+  },
+  {
+    // The log says at the start that the tables are missing.
+    preload: async ({ parts }) => parts.connections?.rows.find(''),
+    api: connectionMembers
   },
   { addHooks: watchBrowsers },
   {

@@ -2,6 +2,7 @@ import type { RegisterOptions } from 'fastify'
 import { VERSION, otherVersion } from './base/values.js'
 import { OptionsError } from './errors.js'
 import type { CreateUserHook, DeleteHook, GuestHook, LinkHook, LinkingPolicy, SignInHook } from './hooks.js'
+import { BoundedMap } from './base/values.js'
 import { SignedRequests } from './features/identities/signed-requests.js'
 import { RedirectPages } from './core/redirect-pages.js'
 import { isPath, trustedUrl } from './core/redirects.js'
@@ -195,6 +196,7 @@ export function resolveOptions (
   const mailPages = { register: page, resetPassword: page, verifyEmail: page, changeEmail: page, mailLogin: page }
   if (changePasswordPage !== null) assertAtRoot('changePasswordPage', CHANGE_PASSWORD, context)
   const layout = given.pages?.look.of(site, prefix) ?? null
+  const providerLabels = new BoundedMap<string>(1000)
   const parts = partsOf(given, {
     site,
     dataSecrets,
@@ -204,6 +206,7 @@ export function resolveOptions (
       : { tokens: mailTokens, notices: local.mail.choices.notices },
     cookieName: session?.options.cookieName ?? 'svc_session',
     hasPages: layout !== null,
+    providerLabels,
     factorPage: pages.secondFactorPage,
     pathOf: route => site.routePath(`${prefix}/${route}`),
     isAtRoot: isAtRoot(context),
@@ -243,9 +246,10 @@ export function resolveOptions (
       register: pages.registerPage ?? routePath(canRegister({ local }) ? layout : null, 'pages/register'),
       forgotPassword: pages.forgotPasswordPage ?? routePath(sendsLinks ? layout : null, 'pages/forgot-password'),
       account
-    }, providers.map(({ name }) => `${prefix}/${name}/`)),
+    }, [...providers.map(({ name }) => name), 'connections'].map(path => `${prefix}/${path}/`)),
     prefix,
     providers,
+    providerLabels,
     rateLimit: given.rateLimit,
     remember: session?.remember ?? null,
     /** Seals what waits, and the secrets of users; null without a data secret. */

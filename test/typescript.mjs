@@ -4,7 +4,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|pages|passwords|second-factor|passkeys|testing|oauth-server|api-keys|mails))?$/
+const PACKAGE = /^fastify-svc-auth(?:\/(?<path>schema\/.+|pages|passwords|second-factor|passkeys|testing|oauth-server|api-keys|connections|mails))?$/
 
 // The store loads Drizzle as it does in the package: bundled, with the tables.
 const DRIZZLE = /\/lib\/drizzle\/(?<name>\w+)\.js$/

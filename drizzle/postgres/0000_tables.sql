@@ -121,4 +121,28 @@ CREATE TABLE "svc_auth_keys" (
 --> statement-breakpoint
 ALTER TABLE "svc_auth_keys" ADD CONSTRAINT "svc_auth_keys_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "svc_auth_keys_user" ON "svc_auth_keys" USING btree ("user_id");--> statement-breakpoint
-CREATE INDEX "svc_auth_keys_owner" ON "svc_auth_keys" USING btree ("owner");
+CREATE INDEX "svc_auth_keys_owner" ON "svc_auth_keys" USING btree ("owner");--> statement-breakpoint
+CREATE TABLE "svc_auth_connections" (
+	"connection_id" text PRIMARY KEY NOT NULL,
+	"issuer" text NOT NULL,
+	"client_id" text NOT NULL,
+	"content" jsonb NOT NULL,
+	"version" integer NOT NULL,
+	"created_at" bigint NOT NULL,
+	"removed_at" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "svc_auth_domains" (
+	"domain" text NOT NULL,
+	"connection_id" text NOT NULL,
+	"token" text NOT NULL,
+	"proven_at" bigint,
+	"checked_at" bigint,
+	"missing_since" bigint,
+	"lapsed_at" bigint,
+	CONSTRAINT "svc_auth_domains_domain_connection_id_pk" PRIMARY KEY("domain","connection_id")
+);
+--> statement-breakpoint
+ALTER TABLE "svc_auth_domains" ADD CONSTRAINT "svc_auth_domains_connection_fk" FOREIGN KEY ("connection_id") REFERENCES "public"."svc_auth_connections"("connection_id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "svc_auth_domains_proven" ON "svc_auth_domains" USING btree ("domain") WHERE proven_at is not null;--> statement-breakpoint
+CREATE INDEX "svc_auth_domains_connection" ON "svc_auth_domains" USING btree ("connection_id");

@@ -108,4 +108,28 @@ CREATE TABLE `svc_auth_keys` (
 );
 --> statement-breakpoint
 CREATE INDEX `svc_auth_keys_user` ON `svc_auth_keys` (`user_id`);--> statement-breakpoint
-CREATE INDEX `svc_auth_keys_owner` ON `svc_auth_keys` (`owner`);
+CREATE INDEX `svc_auth_keys_owner` ON `svc_auth_keys` (`owner`);--> statement-breakpoint
+CREATE TABLE `svc_auth_connections` (
+	`connection_id` text PRIMARY KEY NOT NULL,
+	`issuer` text NOT NULL,
+	`client_id` text NOT NULL,
+	`content` text NOT NULL,
+	`version` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`removed_at` integer
+);
+--> statement-breakpoint
+CREATE TABLE `svc_auth_domains` (
+	`domain` text NOT NULL,
+	`connection_id` text NOT NULL,
+	`token` text NOT NULL,
+	`proven_at` integer,
+	`checked_at` integer,
+	`missing_since` integer,
+	`lapsed_at` integer,
+	PRIMARY KEY(`domain`, `connection_id`),
+	FOREIGN KEY (`connection_id`) REFERENCES `svc_auth_connections`(`connection_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `svc_auth_domains_proven` ON `svc_auth_domains` (`domain`) WHERE proven_at is not null;--> statement-breakpoint
+CREATE INDEX `svc_auth_domains_connection` ON `svc_auth_domains` (`connection_id`);

@@ -253,6 +253,11 @@ export function withUnconfirmedEmail (account: Account): Account {
   return withOwnClaims(withVouchers(account, []), account.email, false)
 }
 
+/** Returns an account whose e-mail may have another owner by now, until its user confirms it. */
+export function withDisputedEmail (account: Account): Account {
+  return withOwnClaims(withVouchers(account, [], true), account.email, false)
+}
+
 /** Returns an account without an e-mail, and so without a password. */
 export function withoutEmail (account: Account): Account {
   const links = account.links.filter(({ provider }) => provider !== 'local')

@@ -267,6 +267,16 @@ export class Accounts {
   }
 
   /**
+   * Removes the link at a provider that is gone for good, and ends all sessions of the user. The
+   * address stays as it is. A user without another link has the link `application` then.
+   *
+   * @returns false, and nothing was written, for a user without such a link
+   */
+  async leaveProvider (userId: string, provider: string): Promise<boolean> {
+    return this.#change({ userId }, identityRules.leaveProvider(provider, Date.now()))
+  }
+
+  /**
    * Deletes a user: see {@link Authorization.deleteUser}.
    *
    * @returns false, and nothing was written, when a generation is given and the user has another
@@ -356,6 +366,15 @@ export class Accounts {
     const { email = null } = change
     if (email !== null) assertCanonical(email)
     return this.#change({ userId }, userRules.updateUser(change, Date.now()), { email })
+  }
+
+  /**
+   * Notes that the address of a user may have another owner by now, if it is of this domain: it is
+   * unverified and {@link User.emailDisputed} until they confirm it. A user who is gone is passed
+   * over.
+   */
+  async disputeEmail (userId: string, domain: string): Promise<void> {
+    await this.#change({ userId }, userRules.disputeEmail(domain))
   }
 
   /**

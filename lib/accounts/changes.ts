@@ -2,8 +2,8 @@ import { withoutUndefined } from '../base/values.js'
 import { type AuthorizationClaims, isStorable } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
-  type Account, type Block, OWN_PROVIDERS, type User, generationOf, userOf, withConfirmedEmail, withEmail,
-  withKeysEnded, withSessionsEnded, withUnconfirmedEmail
+  type Account, type Block, OWN_PROVIDERS, type User, generationOf, userOf, withConfirmedEmail, withDisputedEmail,
+  withEmail, withKeysEnded, withSessionsEnded, withUnconfirmedEmail
 } from './account.js'
 import type { Rule } from './auth-store.js'
 import { isAtGeneration, requireAccount } from './identities.js'
@@ -92,6 +92,13 @@ function updateUser ({ name, email, emailVerified }: UserUpdate, now: number): R
   }
 }
 
+function disputeEmail (domain: string): Rule<void> {
+  return account => {
+    const isOfDomain = account?.email?.endsWith(`@${domain}`) === true
+    return { result: undefined, ...(isOfDomain && { account: withDisputedEmail(account) }) }
+  }
+}
+
 const admitUser: Rule<boolean> = account => {
   if (account?.extras.is_new === undefined) return { result: false }
   const { is_new: _, ...extras } = account.extras
@@ -131,7 +138,17 @@ const deleteNewUser: Rule<void> = account =>
 
 /** The rules of {@link Accounts} about a user. */
 export const userRules = {
-  grant, withdraw, changeUser, updateUser, admitUser, noteBrowser, closeGuest, deleteGuest, deleteUser, deleteNewUser
+  grant,
+  withdraw,
+  changeUser,
+  updateUser,
+  disputeEmail,
+  admitUser,
+  noteBrowser,
+  closeGuest,
+  deleteGuest,
+  deleteUser,
+  deleteNewUser
 }
 
 function withName (account: Account, name: string | null): Account {

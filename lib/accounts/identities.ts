@@ -165,8 +165,35 @@ function removeLink (
   }
 }
 
+/**
+ * Removes the link at a provider that is gone. The address stays as it is: what the provider has
+ * vouched for was so then.
+ */
+function leaveProvider (provider: string, now: number): Rule<boolean> {
+  return account => {
+    if (account === null || linkAt(account, provider) === undefined) return { result: false }
+    const left = { ...account, links: account.links.filter(link => link.provider !== provider) }
+    const isVerified = account.extras.email_verified === true
+    const usable = left.links.length > 0 ? left : withLink(left, applicationLink(left, isVerified))
+    return { result: true, account: withSessionsEnded(usable, now) }
+  }
+}
+
+/** The sign-in method of a user who has no other: the application vouches for them. */
+export function applicationLink (
+  { userId, email, name }: Pick<Account, 'userId' | 'email' | 'name'>, isVerified = true
+): AccountLink {
+  const claims = {
+    sub: userId,
+    ...(email !== null && { email }),
+    ...(isVerified && { email_verified: true }),
+    ...(name !== null && { name })
+  }
+  return { provider: 'application', subject: userId, claims }
+}
+
 /** The rules of {@link Accounts} about the identities of a user. */
-export const identityRules = { refreshIdentity, enterIdentity, addLink, updateLink, removeLink }
+export const identityRules = { refreshIdentity, enterIdentity, addLink, updateLink, removeLink, leaveProvider }
 
 /** Returns the account that a rule was asked about, or throws `unknown_user`. */
 export function requireAccount (account: Account | null): Account {

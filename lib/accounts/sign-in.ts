@@ -7,7 +7,8 @@ import {
 import type { Holders, Rule } from './auth-store.js'
 import { type FactorChange, changeFactorsRule } from './factors.js'
 import {
-  type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, isAsFound, newAccount, notedSignIn,
+  type FoundUser, type LinkedIdentity, type NewUser, type NotedSignIn, applicationLink, isAsFound, newAccount,
+  notedSignIn,
   promotedGuest, withIdentity
 } from './identities.js'
 
@@ -76,12 +77,6 @@ export function choiceRequired ({ methods, keep }: UnprovenMethods): AuthError {
 function removableOf ({ links }: Account, hasNewPassword: boolean): AccountLink[] {
   const stay = hasNewPassword ? OWN_PROVIDERS : ['application']
   return links.filter(({ provider }) => !stay.includes(provider))
-}
-
-/** The sign-in method of a user who has no other: the application vouches for them. */
-function applicationLink ({ userId, email, name }: Pick<Account, 'userId' | 'email' | 'name'>): AccountLink {
-  const claims = { sub: userId, ...(email !== null && { email }), email_verified: true, ...(name !== null && { name }) }
-  return { provider: 'application', subject: userId, claims }
 }
 
 /** Returns an account as it is kept: with an address, or another link, a guest is one no longer. */

@@ -47,6 +47,32 @@ export function urlOf ({ site, prefix }: Mountpoint, route: string): string {
   return `${site.baseUrl}${prefix}/${route}`
 }
 
+// Routes of providers. One that is added while the application runs has a kind and an id in its
+// name, `connection:{id}`, and its routes are below `connections/{id}`.
+
+type ProviderRouteName = 'login' | 'callback'
+
+/** Returns the route of a provider below the prefix, such as `google/login`. */
+export function routeOfProvider (provider: string, route: ProviderRouteName): string {
+  return `${provider.replace(':', 's/')}/${route}`
+}
+
+/** Returns where forms that start something at a provider lead; undefined where none is mounted. */
+export function startPathOf ({ formPaths }: Pick<AuthContext, 'formPaths'>, provider: string): string | undefined {
+  const [kind, id] = provider.split(':')
+  const path = formPaths.get(routeOfProvider(id === undefined ? provider : `${kind}::id`, 'login'))
+  return id === undefined ? path : path?.replace(':id', id)
+}
+
+/** Returns the provider at which a path starts a sign-in; null for another path. */
+export function startedProvider (
+  auth: Mountpoint & Pick<AuthContext, 'providers' | 'formPaths'>, path: string
+): string | null {
+  const [, kind, id] = /\/(\w+)s\/([^/]+)\/login$/.exec(path) ?? []
+  const names = [...auth.providers.map(({ name }) => name), ...kind === undefined ? [] : [`${kind}:${id}`]]
+  return names.find(name => startPathOf(auth, name) === path) ?? null
+}
+
 // The page after the link of a mail, in the browser that asked for the mail.
 
 /** Not in the link: a stranger may have asked for the mail, and chosen the page. */

@@ -51,6 +51,8 @@ export interface AuthContext {
   readonly onDelete: DeleteHook | null
   readonly onGuest: GuestHook | null
   readonly providers: readonly ExternalProvider[]
+  /** The labels of other providers that this process has met, by their names. */
+  readonly providerLabels: Map<string, string>
   /** Seals ID tokens in sessions; null where no provider has `signOut`. */
   readonly signOutSealer: Sealer | null
   readonly passwords: PasswordQueue | null
@@ -110,9 +112,9 @@ export interface Method {
   /** Whether this process offers it. */
   readonly isOffered: (auth: Omit<AuthContext, 'offered'>) => boolean
   /** Whether a user has it here; default whether it is one of their factors. */
-  readonly isOf?: (auth: Pick<AuthContext, 'providers'>, known: UserWithLinks) => boolean
+  readonly isOf?: (auth: Pick<AuthContext, 'providers' | 'parts'>, known: UserWithLinks) => boolean
   /** The names under which a user has it, such as those of providers; default its own. */
-  readonly namesFor?: (auth: Pick<AuthContext, 'providers'>, known: UserWithLinks) => readonly string[]
+  readonly namesFor?: (auth: Pick<AuthContext, 'providers' | 'parts'>, known: UserWithLinks) => readonly string[]
   /** What it is as a factor of the account; absent for a first factor. */
   readonly factor?: FactorTraits
   /** Its part of a page that asks a user to authenticate. */

@@ -133,7 +133,7 @@ async function readAccount ({ accounts }: Pick<AuthContext, 'accounts'>, userId:
 
 /** How a user can reauthenticate: `password`, `mail`, kinds of factors, names of providers. */
 export async function methodNamesOf (
-  auth: Pick<AuthContext, 'accounts' | 'offered' | 'providers'>, userId: string
+  auth: Pick<AuthContext, 'accounts' | 'offered' | 'parts' | 'providers'>, userId: string
 ): Promise<string[]> {
   const found = await readAccount(auth, userId)
   return found === null ? [] : namesOfMethods(auth, found)

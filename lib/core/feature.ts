@@ -46,6 +46,8 @@ export interface PartSetup {
   /** The name of the cookie of the session. */
   readonly cookieName: string
   readonly hasPages: boolean
+  /** As in {@link AuthContext}. */
+  readonly providerLabels: Map<string, string>
   /** The application's own page of second factors. */
   readonly factorPage: string | null
   /** Returns the path of a route below the prefix, as browsers see it. */

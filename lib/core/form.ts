@@ -8,7 +8,7 @@ import type { Outbox } from './mail-links.js'
 import { type Principal, principalOf } from '../session/record.js'
 import {
   type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
-  pathOf, recordFailure
+  pathOf, recordFailure, startedProvider
 } from './act.js'
 import { WHILE_IMPERSONATING } from './acting.js'
 import type { LimitName, RateLimits } from './limits.js'
@@ -43,7 +43,7 @@ export interface FormRoute<Fields extends Properties, Required extends readonly 
   /** Whether a failure is reported as that of a sign-in by password. */
   isSignInAttempt?: boolean
   /** The external provider of the sign-in as whose failure one is reported. */
-  signInAt?: string
+  signInAt?: (request: FastifyRequest) => string
   /** Limits that count the request before its body is read; `mail` where mails are sent. */
   limits?: readonly LimitName[]
   /** The limit that counts it by what its body has. */
@@ -115,7 +115,7 @@ async function mountForm<Fields extends Properties, Required extends readonly st
   // Loaded with the forms that have one: it is made of pages.
   const failOnPage = route.linkPage && (await import('./pages/link-page.js')).mountLinkPage(scope, auth, route.linkPage)
   const needsToken = required?.includes('token') === true
-  const fail = failureOn(auth, failurePages, route.signInAt ?? (isSignInAttempt ? 'local' : undefined))
+  const fail = failureOn(auth, failurePages, route.signInAt ?? (isSignInAttempt ? () => 'local' : undefined))
 
   const { before, withBody } = checksOf(route, auth)
 
@@ -150,9 +150,10 @@ async function mountForm<Fields extends Properties, Required extends readonly st
 }
 
 /** Returns what answers failures: on the page of the plugin that the form is on, if on one. */
-function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], signInAt: string | undefined) {
+function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], providerOf: RouteShape['signInAt']) {
   const { redirects } = auth
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const signInAt = providerOf?.(request)
     const { next, error_next: errorNext } = sentFields(request)
     const page = redirects.forError(request, errorNext)
     const url = page !== null && isOwnPath(page) && !wantsJson(request) ? new URL(page, ANY_ORIGIN) : null
@@ -203,10 +204,8 @@ async function send (
   if (show !== undefined) return show()
   const url = Object.entries(query).reduce((page, [name, value]) => withParameter(page, name, value), target)
   const path = isOwnPath(url) ? pathnameOf(url) : null
-  const provider = auth.providers.find(({ name }) => path === pathOf(auth, `${name}/login`))
-  if (provider !== undefined) {
-    return (await import('./pages/lead-to.js')).leadToProvider(auth, reply, provider.name, url)
-  }
+  const provider = path === null ? null : startedProvider(auth, path)
+  if (provider !== null) return (await import('./pages/lead-to.js')).leadToProvider(auth, reply, provider, url)
   // So that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   return reply.redirect(url, 303)
 }

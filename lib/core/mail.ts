@@ -72,8 +72,14 @@ export type CodeMail = MailMembers<CodeMailKind, null, string>
  */
 export type NoticeMail = MailMembers<NoticeMailKind, null, null>
 
+/** A mail to an administrator of a connection, one of whose domains is proven no longer. */
+export type DomainMail = MailMembers<'domain-lapsed', null, null> & {
+  /** The domain, an A-label. */
+  domain: string
+}
+
 /** A mail to send. */
-export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail
+export type Mail = LinkMail | SignInMail | CodeMail | NoticeMail | DomainMail
 
 /** What the link of a mail is for. */
 export type LinkMailKind = 'register' | 'verify-email' | 'reset-password' | 'change-email' | 'sign-in'

@@ -141,6 +141,15 @@ export class Mailer {
     this.#post({ kind, requestId: null, log }, delivery.then(() => null))
   }
 
+  /** Tells an administrator of a connection that one of its domains is proven no longer. */
+  sendOfDomain (to: string, domain: string, log: FastifyBaseLogger): void {
+    const mail: Mail = {
+      ...WITHOUT_LINK, kind: 'domain-lapsed', domain, ...recipientOf(to, null), about: NO_REQUEST
+    }
+    const delivery = this.#queue.run(() => this.#send(async () => mail), { address: '', signal: this.#closing.signal })
+    this.#post({ kind: mail.kind, requestId: null, log }, delivery.then(() => null))
+  }
+
   /** Resolves when the mails of requests so far are sent, have failed or have timed out. */
   async sent (): Promise<void> {
     await Promise.all(this.#underWay.values())

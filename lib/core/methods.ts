@@ -15,19 +15,21 @@ export function hasFactors (auth: Pick<AuthContext, 'offered'>): boolean {
 }
 
 /** How a user can reauthenticate here: names of methods, and of providers. */
-export function namesOfMethods (auth: Pick<AuthContext, 'offered' | 'providers'>, known: UserWithLinks): string[] {
+export function namesOfMethods (
+  auth: Pick<AuthContext, 'offered' | 'parts' | 'providers'>, known: UserWithLinks
+): string[] {
   return methodsOf(auth, known).flatMap(({ name, namesFor }) => namesFor?.(auth, known) ?? [name])
 }
 
 /** The methods that this process offers and a user has. */
-export function methodsOf (auth: Pick<AuthContext, 'offered' | 'providers'>, known: UserWithLinks): Method[] {
+export function methodsOf (auth: Pick<AuthContext, 'offered' | 'parts' | 'providers'>, known: UserWithLinks): Method[] {
   return auth.offered.filter(({ name, isOf }) =>
     isOf?.(auth, known) ?? known.user.factors?.some(kind => kind === name) === true)
 }
 
 /** Whether this process, with its options, offers a user a method to sign in. */
 export function canSignIn (
-  auth: Pick<AuthContext, 'offered' | 'providers'>, user: UserWithLinks['user'], links: UserWithLinks['links']
+  auth: Pick<AuthContext, 'offered' | 'parts' | 'providers'>, user: UserWithLinks['user'], links: UserWithLinks['links']
 ): boolean {
   return methodsOf(auth, { user, links }).some(({ factor }) => factor?.signsIn ?? factor === undefined)
 }

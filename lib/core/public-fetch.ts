@@ -1,14 +1,17 @@
 import { Resolver } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
-import { Agent, get } from 'node:https'
+import { Agent, request as requestOf } from 'node:https'
 import { isIP } from 'node:net'
 import { isSecureUrl, limitedBody } from './fetching.js'
 import { isPublicAddress } from './public-addresses.js'
 
 const MAX_BYTES = 5 * 1024
+/** Of what a provider answers: the keys of a large one take 20 KB. */
+const MAX_ANSWER_BYTES = 256 * 1024
 const MAX_HEADER_BYTES = 8 * 1024
 const MAX_URL_LENGTH = 2048
 const TIME_LIMIT_MS = 2500
+const TXT_LIMIT_MS = 2000
 
 /** What was fetched: the URL as it was asked for, two headers as they came, and the body. */
 export interface FetchedDocument {
@@ -21,6 +24,8 @@ export interface FetchedDocument {
 interface NameResolver {
   resolve4 (hostname: string): Promise<string[]>
   resolve6 (hostname: string): Promise<string[]>
+  /** Each record has several texts. */
+  resolveTxt (hostname: string): Promise<string[][]>
   cancel (): void
 }
 
@@ -63,28 +68,67 @@ export function isPublicUrl (url: string): boolean {
  * @see draft-ietf-oauth-client-id-metadata-document section 6.5
  */
 export async function fetchPublic (url: string, network = INTERNET): Promise<FetchedDocument> {
+  const asked = { method: 'GET', headers: { accept: 'application/json' }, maxBytes: MAX_BYTES }
+  return requestPublic(url, asked, network, (response, body) => {
+    if (response.statusCode !== 200) throw new BrokenRule('did not answer with the status 200')
+    const { 'content-type': type = '', 'cache-control': caching = '' } = response.headers
+    return { url, type, caching, body }
+  })
+}
+
+/**
+ * A `fetch` for servers that others have chosen: under the rules of {@link fetchPublic}, with any
+ * status, a text or form as the body, and an answer of at most 256 KB.
+ *
+ * @throws UnreachableError
+ */
+export const publicFetch: typeof fetch = async (input, { method = 'GET', headers, body, signal } = {}) => {
+  const sent = body == null ? undefined : String(body)
+  const asked = { method, headers: Object.fromEntries(new Headers(headers)), body: sent, maxBytes: MAX_ANSWER_BYTES }
+  return requestPublic(String(input), { ...asked, signal }, INTERNET, ({ statusCode = 500, headers }, text) => {
+    const { 'content-type': type, date } = headers
+    return new Response(text === '' ? null : text, {
+      status: statusCode, headers: { ...(type !== undefined && { 'content-type': type }), ...(date && { date }) }
+    })
+  })
+}
+
+/** A request to a host of the internet. */
+interface PublicRequest {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  readonly signal?: AbortSignal | null | undefined
+  readonly maxBytes: number
+}
+
+async function requestPublic<T> (
+  url: string, { method, headers, body, signal, maxBytes }: PublicRequest, network: Network,
+  read: (response: IncomingMessage, body: string) => T
+): Promise<T> {
   if (!isPublicUrl(url)) throw new UnreachableError('the URL is not an https: URL with the name of a host')
   const target = new URL(url)
   const late = new AbortController()
   const timer = setTimeout(() => { late.abort() }, network.timeLimit ?? TIME_LIMIT_MS)
   try {
     const addresses = await publicAddresses(target.hostname, network, late.signal)
-    const request = get(target, {
+    const request = requestOf(target, {
+      method,
       // Its own: that of the process may lead to a proxy, which would resolve the name again.
       agent: new Agent({ keepAlive: false, maxCachedSessions: 0, autoSelectFamily: true }),
       lookup: (_hostname, _options, done) => { done(null, addresses) },
-      headers: { accept: 'application/json', 'accept-encoding': 'identity', 'user-agent': 'fastify-svc-auth' },
+      headers: { ...headers, 'accept-encoding': 'identity', 'user-agent': 'fastify-svc-auth' },
       maxHeaderSize: MAX_HEADER_BYTES,
       rejectUnauthorized: true,
-      signal: late.signal,
+      signal: signal == null ? late.signal : AbortSignal.any([late.signal, signal]),
       ...(network.ca !== undefined && { ca: network.ca })
     })
+    request.end(body)
     try {
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         request.on('response', resolve).on('error', reject).on('close', reject)
       })
-      const { 'content-type': type = '', 'cache-control': caching = '' } = response.headers
-      return { url, type, caching, body: await bodyOf(response) }
+      return read(response, await bodyOf(response, maxBytes))
     } finally {
       request.destroy()
     }
@@ -92,6 +136,25 @@ export async function fetchPublic (url: string, network = INTERNET): Promise<Fet
     const broken = error instanceof BrokenRule ? error.message : 'could not be reached by https'
     const rule = late.signal.aborted ? `did not answer within ${TIME_LIMIT_MS / 1000} seconds` : broken
     throw new UnreachableError(`${target.host} ${rule}`)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Returns the texts of the TXT records of a name, within 2 seconds; none for a name without one.
+ *
+ * @throws UnreachableError when the name servers do not say
+ */
+export async function publicTexts (hostname: string, network = INTERNET): Promise<string[]> {
+  const resolver = network.resolver()
+  const timer = setTimeout(() => { resolver.cancel() }, TXT_LIMIT_MS)
+  try {
+    return (await resolver.resolveTxt(hostname)).map(parts => parts.join(''))
+  } catch (error) {
+    const { code }: { code?: unknown } = Object(error)
+    if (code === 'ENOTFOUND' || code === 'ENODATA') return []
+    throw new UnreachableError(`the name servers of ${hostname} did not answer`)
   } finally {
     clearTimeout(timer)
   }
@@ -112,11 +175,10 @@ async function publicAddresses (
   return addresses.map(address => ({ address, family: isIP(address) }))
 }
 
-async function bodyOf (response: IncomingMessage): Promise<string> {
+async function bodyOf (response: IncomingMessage, maxBytes: number): Promise<string> {
   const { 'content-encoding': encoding = 'identity' } = response.headers
-  if (response.statusCode !== 200) throw new BrokenRule('did not answer with the status 200')
   if (encoding !== 'identity') throw new BrokenRule('sent an encoding that was not asked for')
-  const body = await limitedBody(response, MAX_BYTES)
-  if (body === null) throw new BrokenRule(`sent more than ${MAX_BYTES / 1024} KB`)
+  const body = await limitedBody(response, maxBytes)
+  if (body === null) throw new BrokenRule(`sent more than ${maxBytes / 1024} KB`)
   return body
 }

@@ -8,6 +8,7 @@ import { type Impersonation, type ImpersonationOptions, checkedImpersonation } f
 import { knownBrowsers } from './new-browser/known-browsers.js'
 // The entry points: declarations of an application name types by a file that they import.
 import type { ApiKeys } from '../api-keys.js'
+import type { Connections } from '../connections.js'
 import type { OAuthServer } from '../oauth-server.js'
 import type { Pages } from '../pages.js'
 import type { Passkeys } from '../passkeys.js'
@@ -32,6 +33,8 @@ export interface FeatureOptions {
   oauthServer?: OAuthServer | undefined
   /** `new ApiKeys({ prefix, scopes })` of `fastify-svc-auth/api-keys`; needs a `SqlAuthStore`. */
   apiKeys?: ApiKeys | undefined
+  /** `new Connections()` of `fastify-svc-auth/connections`; needs a `SqlAuthStore`. */
+  connections?: Connections | undefined
   /** Who may see the application as another user: `{ allow: ({ actor, user }) => boolean }`. */
   impersonation?: ImpersonationOptions | undefined
   /** Visitors with a user of their own, before they sign in; not with `session.store`. */
@@ -51,6 +54,8 @@ export const FEATURE_OPTIONS = {
     (value): value is OAuthServer => isBranded(value, 'OAuthServer')), null),
   apiKeys: optional(mustBe("new ApiKeys({ prefix: 'shop', scopes }) of fastify-svc-auth/api-keys",
     (value): value is ApiKeys => isBranded(value, 'ApiKeys')), null),
+  connections: optional(mustBe('new Connections() of fastify-svc-auth/connections',
+    (value): value is Connections => isBranded(value, 'Connections')), null),
   impersonation: checkedImpersonation,
   guests: checkedGuests,
   notices: table({ newBrowser: optional(boolean, false) }),
@@ -61,11 +66,12 @@ export const FEATURE_OPTIONS = {
 
 /** Makes the parts of the options that are given. */
 export function partsOf (
-  { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, notices }: {
+  { secondFactor, passkeys, oauthServer, apiKeys, connections, impersonation, guests, notices }: {
     secondFactor: SecondFactor | null
     passkeys: Passkeys | null
     oauthServer: OAuthServer | null
     apiKeys: ApiKeys | null
+    connections: Connections | null
     impersonation: Impersonation | null
     guests: Guests | null
     notices: Readonly<Record<keyof NoticeOptions, boolean>>
@@ -76,6 +82,7 @@ export function partsOf (
     passkeys: passkeys?.resolve(setup) ?? null,
     oauthServer: oauthServer?.resolve(setup) ?? null,
     apiKeys: apiKeys?.resolve(setup) ?? null,
+    connections: connections?.resolve(setup) ?? null,
     impersonation,
     guests,
     knownBrowsers: notices.newBrowser ? knownBrowsers(setup) : null

@@ -1,3 +1,4 @@
+import { claimsOfUser } from './identity.js'
 import { type ClientCredential, OidcProvider, type OidcProfile, type OidcProviderOptions } from './oidc.js'
 import { originOf, preset } from './provider-options.js'
 import type { EndSessionRequest, ProviderOptions, UncheckedIdentity } from './provider.js'
@@ -8,12 +9,6 @@ Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests' | 'si
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
 }
-
-/** Claims that describe the ID token instead of the user. */
-const PROTOCOL_CLAIMS: ReadonlySet<string> = new Set([
-  'iss', 'aud', 'exp', 'iat', 'nbf', 'nonce', 'azp', 'at_hash', 'c_hash', 's_hash', 'sid', 'jti', 'auth_time', 'acr',
-  'amr'
-])
 
 const EXPECTED_DOMAIN = 'the tenant, or its host, such as tenant.eu.auth0.com ' +
   '(http: for a development server on this machine, with allowInsecureRequests)'
@@ -45,9 +40,7 @@ export class Auth0Provider extends OidcProvider {
 
   protected override identityOf (profile: OidcProfile, idToken: OidcProfile): UncheckedIdentity {
     const identity = super.identityOf(profile, idToken)
-    const userClaims = Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name))
-    const claims = { ...Object.fromEntries(userClaims), ...identity.claims }
-    return { ...identity, claims, logoutHint: idToken.sid }
+    return { ...identity, claims: { ...claimsOfUser(profile), ...identity.claims }, logoutHint: idToken.sid }
   }
 }
 

@@ -58,6 +58,17 @@ function httpsUrl (value: unknown): string | undefined {
   return url?.protocol === 'https:' ? url.href : undefined
 }
 
+/** Claims that describe the ID token instead of the user. */
+const PROTOCOL_CLAIMS: ReadonlySet<string> = new Set([
+  'iss', 'aud', 'exp', 'iat', 'nbf', 'nonce', 'azp', 'at_hash', 'c_hash', 's_hash', 'sid', 'jti', 'auth_time', 'acr',
+  'amr'
+])
+
+/** Returns all claims about the user, those that a tenant has added too. */
+export function claimsOfUser (profile: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(profile).filter(([name]) => !PROTOCOL_CLAIMS.has(name)))
+}
+
 /** Removes claims that are null or an empty string. */
 export function presentClaims<T> (claims: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null && value !== ''))

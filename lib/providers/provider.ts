@@ -82,6 +82,8 @@ export interface Authentication {
   signed?: AuthenticationContext
   /** What the provider knows the user by at a sign-out there: up to 512 characters, if any. */
   logoutHint?: unknown
+  /** Whether it signs in only a user who has this identity already; default false. */
+  isLinkedOnly?: boolean
 }
 
 /** A sign-out at the provider (OpenID Connect RP-Initiated Logout 1.0 section 2). */

@@ -6,15 +6,17 @@
  */
 import { sql } from 'drizzle-orm'
 import {
-  bigint, boolean, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid
+  bigint, boolean, foreignKey, index, integer, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid
 } from 'drizzle-orm/pg-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { ConnectionContent } from './connections.js'
 import type { FactorKind, UserExtras } from './extras.js'
 import type { GrantContent, RegisteredClient } from './grants.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 export type { Principal } from '../authentication.js'
 export type { AuthorizationClaims, Claims, IdentityClaims } from '../claims.js'
+export type * from './connections.js'
 export type * from './extras.js'
 export type * from './grants.js'
 export type * from './sessions.js'
@@ -162,4 +164,38 @@ export const keys = pgTable('svc_auth_keys', {
 }, table => [
   index('svc_auth_keys_user').on(table.userId),
   index('svc_auth_keys_owner').on(table.owner)
+])
+
+/** The identity providers of customers. */
+export const connections = pgTable('svc_auth_connections', {
+  connectionId: text('connection_id').primaryKey(),
+  issuer: text('issuer').notNull(),
+  clientId: text('client_id').notNull(),
+  content: jsonb('content').$type<ConnectionContent>().notNull(),
+  version: integer('version').notNull(),
+  createdAt: milliseconds('created_at').notNull(),
+  /** When its removal began. */
+  removedAt: milliseconds('removed_at')
+})
+
+/** The domains that connections claim. A domain is proven for one connection at most. */
+export const domains = pgTable('svc_auth_domains', {
+  domain: text('domain').notNull(),
+  connectionId: text('connection_id').notNull(),
+  token: text('token').notNull(),
+  /** Null for a domain that is not proven, or not any more. */
+  provenAt: milliseconds('proven_at'),
+  checkedAt: milliseconds('checked_at'),
+  /** Since when the record is missing; null while it is there. */
+  missingSince: milliseconds('missing_since'),
+  /** When it was proven no longer; null before. */
+  lapsedAt: milliseconds('lapsed_at')
+}, table => [
+  primaryKey({ columns: [table.domain, table.connectionId] }),
+  // The default name is longer than Postgres allows, and `push` would make it again.
+  foreignKey({
+    name: 'svc_auth_domains_connection_fk', columns: [table.connectionId], foreignColumns: [connections.connectionId]
+  }).onDelete('cascade'),
+  uniqueIndex('svc_auth_domains_proven').on(table.domain).where(sql`proven_at is not null`),
+  index('svc_auth_domains_connection').on(table.connectionId)
 ])

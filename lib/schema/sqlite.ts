@@ -7,12 +7,14 @@
 import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 import type { AuthorizationClaims, IdentityClaims } from '../claims.js'
+import type { ConnectionContent } from './connections.js'
 import type { FactorKind, UserExtras } from './extras.js'
 import type { GrantContent, RegisteredClient } from './grants.js'
 import type { EntryContent, SessionData, SessionProofs } from './sessions.js'
 
 export type { Principal } from '../authentication.js'
 export type { AuthorizationClaims, Claims, IdentityClaims } from '../claims.js'
+export type * from './connections.js'
 export type * from './extras.js'
 export type * from './grants.js'
 export type * from './sessions.js'
@@ -148,4 +150,35 @@ export const keys = sqliteTable('svc_auth_keys', {
 }, table => [
   index('svc_auth_keys_user').on(table.userId),
   index('svc_auth_keys_owner').on(table.owner)
+])
+
+/** The identity providers of customers. Times are in milliseconds since the epoch. */
+export const connections = sqliteTable('svc_auth_connections', {
+  connectionId: text('connection_id').primaryKey(),
+  issuer: text('issuer').notNull(),
+  clientId: text('client_id').notNull(),
+  content: text('content', { mode: 'json' }).$type<ConnectionContent>().notNull(),
+  version: integer('version').notNull(),
+  createdAt: integer('created_at').notNull(),
+  /** When its removal began. */
+  removedAt: integer('removed_at')
+})
+
+/** The domains that connections claim. A domain is proven for one connection at most. */
+export const domains = sqliteTable('svc_auth_domains', {
+  domain: text('domain').notNull(),
+  connectionId: text('connection_id').notNull()
+    .references(() => connections.connectionId, { onDelete: 'cascade' }),
+  token: text('token').notNull(),
+  /** Null for a domain that is not proven, or not any more. */
+  provenAt: integer('proven_at'),
+  checkedAt: integer('checked_at'),
+  /** Since when the record is missing; null while it is there. */
+  missingSince: integer('missing_since'),
+  /** When it was proven no longer; null before. */
+  lapsedAt: integer('lapsed_at')
+}, table => [
+  primaryKey({ columns: [table.domain, table.connectionId] }),
+  uniqueIndex('svc_auth_domains_proven').on(table.domain).where(sql`proven_at is not null`),
+  index('svc_auth_domains_connection').on(table.connectionId)
 ])

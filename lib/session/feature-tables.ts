@@ -1,5 +1,5 @@
 /** The tables of features, which are made when the feature first uses them. */
-export const FEATURE_PARTS = ['grants', 'keys'] as const
+export const FEATURE_PARTS = ['grants', 'keys', 'connections'] as const
 
 export type FeaturePart = typeof FEATURE_PARTS[number]
 

@@ -97,6 +97,8 @@ export async function startOpenIdProvider (t: Test, { redirectUris, client, conf
     findAccount: (_context, accountId) => ({ accountId, claims: () => ({ ...idp.account, sub: accountId }) }),
     ...configuration
   })
+  // Those that are registered later, too.
+  Object.assign(oidc.Client.prototype, { redirectUriAllowed: (uri: string) => redirectUris.includes(uri) })
   const handle = oidc.callback()
   server.on('request', (request, response) => {
     const path = request.url?.split('?', 1)[0] ?? ''

@@ -19,6 +19,8 @@ export interface PublicHost {
   readonly resolved: string[]
   /** Chooses the addresses of all names from now on: first of IPv4, then of IPv6. */
   resolveTo: (ipv4: readonly string[], ipv6?: readonly string[]) => void
+  /** The TXT records by their names; an error for name servers that do not answer. */
+  readonly texts: Map<string, readonly string[] | Error>
 }
 
 /** Lets what is made without a network of its own reach a host of {@link publicHost}, until the end of the test. */
@@ -36,6 +38,7 @@ export async function publicHost (t: Test, answer: RequestListener): Promise<Pub
   const port = await listen(t, createServer({ key, cert }, answer))
   let addresses: ReadonlyArray<readonly string[]> = [['127.0.0.1'], []]
   const resolved: string[] = []
+  const texts = new Map<string, readonly string[] | Error>()
   const addressesOf = (family: number) => async (host: string): Promise<string[]> => {
     if (family === 0) resolved.push(host)
     const found = addresses[family] ?? []
@@ -47,11 +50,22 @@ export async function publicHost (t: Test, answer: RequestListener): Promise<Pub
     origin: `https://${HOST}:${port}`,
     resolved,
     resolveTo: (ipv4, ipv6 = []) => { addresses = [ipv4, ipv6] },
+    texts,
     network: {
-      resolver: () => ({ resolve4: addressesOf(0), resolve6: addressesOf(1), cancel: () => {} }),
+      resolver: () => ({ resolve4: addressesOf(0), resolve6: addressesOf(1), resolveTxt: textsIn(texts), cancel: () => {} }),
       isPublic: address => address === '127.0.0.1' || isPublicAddress(address),
       ca: cert,
       timeLimit: 20_000
     }
+  }
+}
+
+/** Answers as a name server with these records does. */
+export function textsIn (records: ReadonlyMap<string, readonly string[] | Error>): (host: string) => Promise<string[][]> {
+  return async host => {
+    const found = records.get(host) ?? Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
+    if (found instanceof Error) throw found
+    // Longer texts come in parts of 255 characters.
+    return found.map(text => [text.slice(0, 10), text.slice(10)])
   }
 }

@@ -211,7 +211,7 @@ t.test('attack 183: everything together takes 2.5 seconds at most', async t => {
   let fail = (_error: Error): void => {}
   const slow = async (): Promise<never> => new Promise((_resolve, reject) => { fail = reject })
   const cancel = (): void => { cancelled = true; fail(new Error('ECANCELLED')) }
-  const late = fetchPublic(origin, { ...network, resolver: () => ({ resolve4: slow, resolve6: async () => [], cancel }) })
+  const late = fetchPublic(origin, { ...network, resolver: () => ({ resolve4: slow, resolve6: async () => [], resolveTxt: slow, cancel }) })
   await refuses(t, late, 'did not answer within 2.5 seconds')
   t.ok(cancelled)
 })

@@ -31,7 +31,7 @@ export function leadTo (
 }
 
 export function leadToProvider (
-  auth: Look & Pick<AuthContext, 'providers'>, reply: FastifyReply, provider: string, url: string
+  auth: Look & Labels, reply: FastifyReply, provider: string, url: string
 ): FastifyReply {
   return leadTo(auth, reply, url, ({ signIn }) => ({
     title: filled(signIn.withProvider, { provider: providerLabel(auth, provider) })
@@ -43,8 +43,12 @@ const LABELS: ReadonlyMap<string, string> = new Map([
   ['github', 'GitHub'], ['gitlab', 'GitLab'], ['linkedin', 'LinkedIn']
 ])
 
+type Labels = Pick<AuthContext, 'providers' | 'providerLabels'>
+
 /** Returns how users call a provider, which this process need not have. */
-export function providerLabel ({ providers }: Pick<AuthContext, 'providers'>, name: string): string {
-  const words = name.split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
-  return providers.find(provider => provider.name === name)?.label ?? LABELS.get(name) ?? words.join(' ')
+export function providerLabel ({ providers, providerLabels }: Labels, name: string): string {
+  // Without the id of one that was added while the application runs.
+  const words = name.replace(/:.*/, '').split('-').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  const label = providers.find(provider => provider.name === name)?.label ?? providerLabels.get(name)
+  return label ?? LABELS.get(name) ?? words.join(' ')
 }

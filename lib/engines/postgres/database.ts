@@ -1,7 +1,8 @@
 import { Once, TIMEOUT_MS, lazily, withTimeout } from '../../base/concurrency.js'
 import { isUserId } from '../../base/values.js'
 import {
-  type SQL, type SQLWrapper, credentials, eq, factors, fillPlaceholders, grants, keys, oauthClients,
+  type SQL, type SQLWrapper, connections, credentials, domains, eq, factors, fillPlaceholders, grants, keys,
+  oauthClients,
   oneTimeEntries, providerLinks, sessions, sql, users
 } from '../../drizzle/postgres.js'
 import { AuthError } from '../../errors.js'
@@ -221,7 +222,17 @@ export type Prepared<Row> = (values: Values, deadline?: number) => Promise<Row[]
 export class PostgresDatabase implements SqlDatabase {
   // Rows have the types that they have on SQLite.
   readonly tables = {
-    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients, keys
+    users,
+    credentials,
+    providerLinks,
+    factors,
+    sessions,
+    oneTimeEntries,
+    grants,
+    oauthClients,
+    keys,
+    connections,
+    domains
   } as unknown as SqlDatabase['tables']
 
   readonly db: PostgresDrizzle

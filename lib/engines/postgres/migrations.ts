@@ -52,5 +52,15 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'CREATE INDEX "svc_auth_keys_user" ON "svc_auth_keys" USING btree ("user_id");',
       'CREATE INDEX "svc_auth_keys_owner" ON "svc_auth_keys" USING btree ("owner");'
     ]
+  }],
+  connections: [{
+    name: '0000_tables-connections',
+    sql: [
+      'CREATE TABLE "svc_auth_connections" (\n\t"connection_id" text PRIMARY KEY NOT NULL,\n\t"issuer" text NOT NULL,\n\t"client_id" text NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"version" integer NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"removed_at" bigint\n);',
+      'CREATE TABLE "svc_auth_domains" (\n\t"domain" text NOT NULL,\n\t"connection_id" text NOT NULL,\n\t"token" text NOT NULL,\n\t"proven_at" bigint,\n\t"checked_at" bigint,\n\t"missing_since" bigint,\n\t"lapsed_at" bigint,\n\tCONSTRAINT "svc_auth_domains_domain_connection_id_pk" PRIMARY KEY("domain","connection_id")\n);',
+      'ALTER TABLE "svc_auth_domains" ADD CONSTRAINT "svc_auth_domains_connection_fk" FOREIGN KEY ("connection_id") REFERENCES "public"."svc_auth_connections"("connection_id") ON DELETE cascade ON UPDATE no action;',
+      'CREATE UNIQUE INDEX "svc_auth_domains_proven" ON "svc_auth_domains" USING btree ("domain") WHERE proven_at is not null;',
+      'CREATE INDEX "svc_auth_domains_connection" ON "svc_auth_domains" USING btree ("connection_id");'
+    ]
   }]
 }

@@ -4,7 +4,8 @@ import type { Account } from '../../accounts/account.js'
 import { type CreateHook, refusalBy } from '../../accounts/auth-store.js'
 import { TIMEOUT_MS, isThenable, lazily } from '../../base/concurrency.js'
 import {
-  type SQL, credentials, factors, grants, keys, oauthClients, oneTimeEntries, providerLinks, sessions, sql, users
+  type SQL, connections, credentials, domains, factors, grants, keys, oauthClients, oneTimeEntries, providerLinks,
+  sessions, sql, users
 } from '../../drizzle/sqlite.js'
 import { AuthError, OptionsError } from '../../errors.js'
 import { EngineFailures } from '../engine-failures.js'
@@ -50,7 +51,17 @@ interface WriteOptions {
 
 export class SqliteDatabase implements SqlDatabase {
   readonly tables = {
-    users, credentials, providerLinks, factors, sessions, oneTimeEntries, grants, oauthClients, keys
+    users,
+    credentials,
+    providerLinks,
+    factors,
+    sessions,
+    oneTimeEntries,
+    grants,
+    oauthClients,
+    keys,
+    connections,
+    domains
   }
 
   readonly db: SqliteDrizzle

@@ -44,5 +44,14 @@ export const SQLITE_MIGRATIONS: Migrations = {
       'CREATE INDEX `svc_auth_keys_user` ON `svc_auth_keys` (`user_id`);',
       'CREATE INDEX `svc_auth_keys_owner` ON `svc_auth_keys` (`owner`);'
     ]
+  }],
+  connections: [{
+    name: '0000_tables-connections',
+    sql: [
+      'CREATE TABLE `svc_auth_connections` (\n\t`connection_id` text PRIMARY KEY NOT NULL,\n\t`issuer` text NOT NULL,\n\t`client_id` text NOT NULL,\n\t`content` text NOT NULL,\n\t`version` integer NOT NULL,\n\t`created_at` integer NOT NULL,\n\t`removed_at` integer\n);',
+      'CREATE TABLE `svc_auth_domains` (\n\t`domain` text NOT NULL,\n\t`connection_id` text NOT NULL,\n\t`token` text NOT NULL,\n\t`proven_at` integer,\n\t`checked_at` integer,\n\t`missing_since` integer,\n\t`lapsed_at` integer,\n\tPRIMARY KEY(`domain`, `connection_id`),\n\tFOREIGN KEY (`connection_id`) REFERENCES `svc_auth_connections`(`connection_id`) ON UPDATE no action ON DELETE cascade\n);',
+      'CREATE UNIQUE INDEX `svc_auth_domains_proven` ON `svc_auth_domains` (`domain`) WHERE proven_at is not null;',
+      'CREATE INDEX `svc_auth_domains_connection` ON `svc_auth_domains` (`connection_id`);'
+    ]
   }]
 }

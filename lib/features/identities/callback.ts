@@ -19,24 +19,25 @@ import { noteOf, noteRequest } from '../../session/sent-requests.js'
 import { forgetStarts } from '../../session/start-cookies.js'
 import { reauthenticateAs } from '../../core/complete-sign-in.js'
 import { signIn } from '../../core/sign-in.js'
-import { type Act, type Mounting, type Mountpoint, keepNotice, pathOf, urlOf } from '../../core/act.js'
+import { type Act, type Mounting, type Mountpoint, keepNotice, pathOf, routeOfProvider, urlOf } from '../../core/act.js'
 import { operation, operationIdOf, redirect, undocumented } from '../../core/schema.js'
 import { runOnce, wasSentBefore } from '../../core/sent-again.js'
 import { type Failure, NO_SIGN_IN, callProvider, failAtProvider, mountLogin } from './login.js'
 import { hasFactors } from '../../core/methods.js'
 import { sessionsOf } from '../../session/request-sessions.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from './linking.js'
+import { type ProviderRoute, providerRoutes } from './provider-route.js'
 
 const REFUSALS = [
   'invalid_request', 'invalid_state', 'unauthenticated', 'cross_origin', 'reauthenticate', 'rate_limited',
   'provider_error', 'provider_unavailable', 'unavailable'
 ] as const
 
-const callbackSchema = (provider: string) => ({
+const callbackSchema = ({ path, title }: ProviderRoute) => ({
   ...operation({
-    summary: `Finish a sign-in at ${provider}`,
+    summary: `Finish a sign-in at ${title}`,
     description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
-    operationId: operationIdOf(`${provider}/callback`),
+    operationId: operationIdOf(`${path}/callback`),
     user: 'signed-in',
     answers: { 302: redirect },
     refuses: [...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'account_exists', 'already_linked']
@@ -62,33 +63,33 @@ const FORM_POST = {
 
 export const EXTERNAL_ACTS: readonly Act[] = [{
   async mount (mounting) {
-    for (const provider of mounting.auth.providers) {
-      await mountLogin(mounting, provider)
-      mountCallback(mounting, provider)
+    for (const route of providerRoutes(mounting.auth)) {
+      await mountLogin(mounting, route)
+      mountCallback(mounting, route)
     }
   }
 }]
 
 /** The provider redirects to the callback: authorization response. */
-function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+function mountCallback ({ scope, auth }: Mounting, route: ProviderRoute): void {
   const { redirects, limits, mailer } = auth
-  const { name } = provider
+  const { path, nameOf, providerOf } = route
   const errorHandler = async (error: Error, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
-    failAtProvider(auth, name, { error, request, reply }, {
+    failAtProvider(auth, nameOf(request), { error, request, reply }, {
       startedOn: redirects.ofStart(request, undefined), next: null
     })
 
   const failed = async (failure: Failure, start: SpentSignIn | null): Promise<FastifyReply> => {
     const { error, request } = failure
     const isRefused = error instanceof AuthError && error.code === 'invalid_state'
-    if (isRefused && start !== null) return answerSpent(auth, name, failure, start)
+    if (isRefused && start !== null) return answerSpent(auth, nameOf(request), failure, start)
     const { next = null } = noteOf(request)
     const startedOn = start === null ? redirects.ofStart(request, undefined) : start.startedOn
-    return failAtProvider(auth, name, failure, { startedOn, next })
+    return failAtProvider(auth, nameOf(request), failure, { startedOn, next })
   }
 
-  scope.get(`/${name}/callback`, {
-    schema: callbackSchema(name),
+  scope.get(`/${path}/callback`, {
+    schema: callbackSchema(route),
     // A HEAD request would use up a sign-in.
     exposeHeadRoute: false,
     config: WHILE_IMPERSONATING,
@@ -101,35 +102,39 @@ function mountCallback ({ scope, auth }: Mounting, provider: ExternalProvider): 
   }, async (request, reply) => {
     const parameters = new URLSearchParams(request.url.replace(/^[^?]*/, ''))
     let start: SpentSignIn | null = null
+    let isTest = false
     try {
       const next = await runOnce(auth, request, {
         async run () {
-          const { pending, ...spent } = await pendingSignIn(request, provider, parameters)
+          const { pending, ...spent } = await pendingSignIn(request, nameOf(request), parameters)
           start = pending ?? { ...spent, startedOn: redirects.ofStart(request, undefined) }
           if (pending === null) throw new AuthError('invalid_state')
           noteRequest(request, { next: pending.next })
           const outbox = mailer?.outbox(request, reply) ?? null
-          await finishSignIn(auth, request, { provider, parameters, pending, outbox })
+          const callback = { provider: await providerOf(request), parameters, pending, outbox }
+          isTest = pending.purpose === 'test'
+          if (isTest) await test(auth, reply, callback.provider, async () => authenticate(auth, callback))
+          else await finishSignIn(auth, request, callback)
           if (pending.purpose === 'link') keepNotice(auth, request, reply, { target: pending.next, word: 'saved' })
           return pending.next
         },
         again: next => redirects.afterSuccess(request, next)
       }, () => limits.callback(request))
       forgetStarts(reply, digestOf(String(parameters.get('state'))))
-      return reply.redirect(next, 302)
+      return isTest && reply.sent ? reply : reply.redirect(next, 302)
     } catch (error) {
       return failed({ error, request, reply }, start)
     }
   })
 
-  const methods = provider.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
+  const methods = route.responseMode === 'form_post' ? ['GET', 'POST'] : ['GET']
   if (methods.includes('POST')) {
-    scope.post(`/${name}/callback`, { ...FORM_POST, preHandler: limits.callback, errorHandler },
-      async ({ body }, reply) => reply.redirect(withResponse(pathOf(auth, `${name}/callback`), Object(body)), 303))
+    scope.post(`/${path}/callback`, { ...FORM_POST, preHandler: limits.callback, errorHandler },
+      async ({ body }, reply) => reply.redirect(withResponse(pathOf(auth, `${path}/callback`), Object(body)), 303))
   }
   scope.route({
     method: scope.supportedMethods.filter(method => !methods.includes(method)),
-    url: `/${name}/callback`,
+    url: `/${path}/callback`,
     schema: undocumented,
     errorHandler,
     async handler (_request, reply) {
@@ -169,11 +174,11 @@ interface Callback {
 
 /** Takes the sign-in of an authorization response, which may be used once: before all else. */
 async function pendingSignIn (
-  request: FastifyRequest, provider: ExternalProvider, parameters: URLSearchParams
+  request: FastifyRequest, provider: string, parameters: URLSearchParams
 ): Promise<{ state: string, pending: PendingSignIn | null, next: string | null }> {
   const [state, ...others] = parameters.getAll('state')
   if (state === undefined || state === '' || others.length > 0) throw new AuthError('invalid_state')
-  return { state, ...await takePendingSignIn(request, provider.name, state) }
+  return { state, ...await takePendingSignIn(request, provider, state) }
 }
 
 async function finishSignIn (auth: AuthContext, request: FastifyRequest, callback: Callback): Promise<void> {
@@ -182,8 +187,9 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   if (purpose === 'link') return finishLinking(auth, request, callback)
   if (purpose === 'reauthentication') return finishReauthentication(auth, request, callback)
   const authentication = await authenticate(auth, callback)
-  const { identity, tokens, signed } = authentication
+  const { identity, tokens, signed, isLinkedOnly = false } = authentication
   await assertSameUser(auth, request, callback.pending, identity)
+  if (isLinkedOnly && await auth.accounts.findUser(identity) === null) throw new AuthError('not_allowed')
   const { provider: { signOut }, pending: { remember, state, next }, outbox } = callback
   const user = await userOfIdentity(auth, request, identity, {
     outbox, guest: await guestOf(auth, request), onCreate: creating(auth, { method: 'provider', identity, request })
@@ -246,6 +252,14 @@ async function finishReauthentication (
   await reauthenticateAs(auth, request, identity)
 }
 
+/** Answers with what a test of a connection has found, and signs nobody in. */
+async function test (
+  auth: AuthContext, reply: FastifyReply, provider: ExternalProvider, run: () => Promise<Authentication>
+): Promise<void> {
+  const { showTest } = await import('../connections/test-page.js')
+  await showTest(auth, reply, provider, { isStart: false, run })
+}
+
 /** Returns the id of the user who started a sign-in; refuses to go on for another one. */
 function assertStarter (request: FastifyRequest, { startedBy }: PendingSignIn): string {
   const userId = principalOf(request)?.userId
@@ -257,7 +271,7 @@ async function authenticate (
   auth: Mountpoint, { provider, parameters, pending }: Callback
 ): Promise<Authentication & { identity: ProviderIdentity }> {
   const { asked, state, nonce, codeVerifier } = pending
-  const redirectUri = urlOf(auth, `${provider.name}/callback`)
+  const redirectUri = urlOf(auth, routeOfProvider(provider.name, 'callback'))
   return callProvider(async () => {
     const { identity, ...others } = await provider.authenticate({
       ...asked, parameters, redirectUri, state, nonce, codeVerifier

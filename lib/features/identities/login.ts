@@ -1,7 +1,9 @@
 /** How users leave for a provider: authorization requests (RFC 6749 section 4.1.1). */
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Act, type Mounting, answerFailure, nextAuthenticationStep, urlOf } from '../../core/act.js'
+import {
+  type Act, type Mounting, answerFailure, nextAuthenticationStep, routeOfProvider, urlOf
+} from '../../core/act.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
@@ -16,6 +18,7 @@ import { providerFailure } from '../../providers/failures.js'
 import type { ExternalProvider, SignInParameters } from '../../providers/provider.js'
 import { principalOf, sessionBinding } from '../../session/record.js'
 import { type PendingSignIn, addPendingSignIn } from './pending-sign-ins.js'
+import type { ProviderRoute } from './provider-route.js'
 
 const flag = { type: 'string', enum: ['true', 'false'] } as const
 
@@ -38,25 +41,24 @@ const REFUSALS = [
 ] as const
 
 /** Mounts the login routes of a provider: a link, and a form. */
-export async function mountLogin (mounting: Mounting, provider: ExternalProvider): Promise<void> {
-  mountLink(mounting, provider)
-  await startByForm(provider).mount(mounting)
+export async function mountLogin (mounting: Mounting, route: ProviderRoute): Promise<void> {
+  mountLink(mounting, route)
+  await startByForm(route).mount(mounting)
 }
 
 /**
  * A link starts a sign-in at once, and nothing else. Where more is asked for it shows the page with
  * the button: any page could have led the user here.
  */
-function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void {
+function mountLink ({ scope, auth }: Mounting, { path, title, nameOf, providerOf }: ProviderRoute): void {
   const { redirects, limits, redirectToBaseUrl } = auth
-  const { name } = provider
-  scope.withTypeProvider<SchemaTypes>().get(`/${name}/login`, {
+  scope.withTypeProvider<SchemaTypes>().get(`/${path}/login`, {
     schema: {
       ...operation({
-        summary: `Start a sign-in at ${name}`,
+        summary: `Start a sign-in at ${title}`,
         description: 'With `link`, `reauthenticate` or a consent that is `signed`: shows the page whose button ' +
           'starts it by POST.',
-        operationId: operationIdOf(`${name}/login`),
+        operationId: operationIdOf(`${path}/login`),
         user: 'signed-in-or-not',
         answers: {
           200: { description: 'A page with a button', content: { 'text/html': { schema: {} } } }, 302: redirect
@@ -75,14 +77,17 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
       const startedOn = redirects.ofStart(request, Object(request.query).error_next)
       // A failure of this page is not shown on it.
       const isHere = redirects.isAt(request, startedOn)
-      return failAtProvider(auth, name, { error, request, reply }, { startedOn: isHere ? null : startedOn, next: null })
+      const shownOn = { startedOn: isHere ? null : startedOn, next: null }
+      return failAtProvider(auth, nameOf(request), { error, request, reply }, shownOn)
     }
   }, async (request, reply) => {
     const { query } = request
+    const provider = await providerOf(request)
+    const { name } = provider
     const start = startOf(auth, request, provider, query)
-    if (start.purpose === 'sign-in') {
-      const { href } = await leave(auth, reply, provider, query, start)
-      return reply.redirect(href, 302)
+    if (start.purpose === 'sign-in' || start.purpose === 'test') {
+      const url = await leaveOrTell(auth, reply, provider, query, start)
+      return url === null ? reply : reply.redirect(url.href, 302)
     }
     refuseImpersonation(request)
     const present = await current(auth, request)
@@ -96,10 +101,10 @@ function mountLink ({ scope, auth }: Mounting, provider: ExternalProvider): void
 }
 
 /** Starts a sign-in, a linking, a consent or a reauthentication by the user's own click. */
-const startByForm = (provider: ExternalProvider): Act => form({
-  path: `/${provider.name}/login`,
-  operationId: operationIdOf(`${provider.name}/start`),
-  summary: `Start a sign-in, a linking, a consent or a reauthentication at ${provider.name}`,
+const startByForm = ({ path, title, nameOf, providerOf }: ProviderRoute): Act => form({
+  path: `/${path}/login`,
+  operationId: operationIdOf(`${path}/start`),
+  summary: `Start a sign-in, a linking, a consent or a reauthentication at ${title}`,
   user: 'signed-in-or-not',
   fields: { link, reauthenticate, remember, signed },
   answers: {
@@ -112,10 +117,12 @@ const startByForm = (provider: ExternalProvider): Act => form({
   },
   refuses: [...REFUSALS, 'reauthenticate'],
   limits: ['start'],
-  signInAt: provider.name,
+  signInAt: nameOf,
   whileImpersonating: true
 }, async (auth, { request, reply, fields }) => {
+  const provider = await providerOf(request)
   const start = startOf(auth, request, provider, fields)
+  if (start.purpose === 'test') throw invalidRequest('The test of a connection starts with a GET of its path.')
   if (start.purpose !== 'sign-in') {
     refuseImpersonation(request)
     const present = await current(auth, request)
@@ -155,10 +162,11 @@ function startOf (
   { name, provesAuthTime }: ExternalProvider,
   { link, reauthenticate, signed }: LoginFields
 ): Start {
-  const { linkFor, ...asked } = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
+  const { linkFor, isTest = false, ...asked } = signed === undefined ? {} : auth.signedRequests.verify(name, signed)
   // One that was made for another user, or for an earlier session.
   if (linkFor !== undefined && linkFor !== sessionBinding(request)) throw new AuthError('invalid_state')
   const isAskedByApplication = linkFor !== undefined
+  if (isTest) return { purpose: 'test', isAskedByApplication, asked }
   if (reauthenticate !== 'true') {
     return { purpose: link === 'true' || isAskedByApplication ? 'link' : 'sign-in', isAskedByApplication, asked }
   }
@@ -174,6 +182,17 @@ function isConsent ({ isAskedByApplication }: Start, { links }: CurrentUser, nam
   return isAskedByApplication && links.some(({ provider }) => provider === name)
 }
 
+/** As {@link leave}; null where it was a test, whose failure the answer says. */
+async function leaveOrTell (...given: Parameters<typeof leave>): Promise<URL | null> {
+  const [auth, reply, provider, , { purpose }] = given
+  if (purpose !== 'test') return leave(...given)
+  return leave(...given).catch(async (error: unknown) => {
+    const { showTest } = await import('../connections/test-page.js')
+    await showTest(auth, reply, provider, { isStart: true, run: async () => { throw error } })
+    return null
+  })
+}
+
 /** Notes the sign-in in the session, and returns the URL of the authorization request. */
 async function leave (
   auth: AuthContext,
@@ -186,7 +205,7 @@ async function leave (
   const { request } = reply
   const state = purpose === 'sign-in' ? randomToken() : randomToken() + NO_SIGN_IN
   const checks = { state, nonce: randomToken(), codeVerifier: randomToken() }
-  const redirectUri = urlOf(auth, `${provider.name}/callback`)
+  const redirectUri = urlOf(auth, routeOfProvider(provider.name, 'callback'))
   const url = await callProvider(() => provider.authorizationUrl({ ...asked, ...checks, redirectUri }))
   await addPendingSignIn(reply, {
     ...checks,

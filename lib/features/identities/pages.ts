@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { recordFailure } from '../../core/act.js'
+import { recordFailure, startPathOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import type { CurrentUser } from '../../core/current-user.js'
 import { type Html, action, button, filled, html, links, sentence, verbatim } from '../../core/pages/elements.js'
@@ -66,7 +66,7 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
     title,
     content: [
       html`<p>${sentence(text, values)}</p>`,
-      action(auth.formPaths.get(`${name}/login`), hidden, title),
+      action(startPathOf(auth, name), hidden, title),
       links([startedOn ?? auth.site.publicPath('/'), common.back])
     ]
   }, { failure })
@@ -75,8 +75,11 @@ export async function showStart (auth: AuthContext, { request, reply, query, nam
 export const methodsSection: Section = { name: 'methods', order: 60, show: methodsRow }
 
 /** Lists how the user signs in, with what they can add and remove. */
-function methodsRow ({ auth, texts: { common, account }, user, links, rowOf, targets }: AccountView): Html {
+async function methodsRow (view: AccountView): Promise<Html> {
+  const { auth, texts: { common, account }, user, links, rowOf, targets } = view
   const names = links.map(({ provider }) => provider)
+  // So that their labels are known.
+  await Promise.all(names.map(async name => auth.parts.connections?.providers.find(name)))
   const others = auth.providers.map(({ name }) => name).filter(name => !names.includes(name))
   // Whom the application has created is known by an address.
   const own = new Map([['local', common.password], ['application', common.email]])

@@ -29,9 +29,9 @@ export interface PendingSignIn {
   startedBy: string | null
   /**
    * `link`: the user who started it links the identity to their account; `reauthentication`: they
-   * reauthenticate.
+   * reauthenticate; `test`: nobody is signed in.
    */
-  purpose: 'sign-in' | 'link' | 'reauthentication'
+  purpose: 'sign-in' | 'link' | 'reauthentication' | 'test'
   remember: boolean
   asked: SignInParameters
   /** Milliseconds since the epoch. */

@@ -14,8 +14,11 @@ declare module '../../core/context.js' {
 
 type UrlParameters = { [Name in keyof SignInParameters]: SignInParameters[Name] | undefined }
 
-/** What `app.auth.signInUrl` signs; `linkFor`: the session whose user is asked for consent. */
-export type SignedRequest = SignInParameters & { linkFor?: string }
+/**
+ * What `app.auth.signInUrl` signs; `linkFor`: the session whose user is asked for consent;
+ * `isTest`: whether it is the test of a connection, which signs nobody in.
+ */
+export type SignedRequest = SignInParameters & { linkFor?: string, isTest?: boolean }
 
 /** The options of `app.auth.signInUrl`. */
 export interface SignInUrlOptions extends UrlParameters {

@@ -19,6 +19,7 @@ function mailOf (kind: Mail['kind'], more: { language?: string, name?: string, u
     case 'reset-password': case 'change-email': return { ...shared, ...url, kind, code: null, expiresIn: 1800 }
     case 'sign-in': return { ...shared, ...url, kind, code: '123456', expiresIn: 600 }
     case 'enrolment': return { ...shared, kind, url: null, token: null, code: '123456', expiresIn: 600 }
+    case 'domain-lapsed': return { ...shared, kind, domain: 'acme.example', url: null, token: null, code: null, expiresIn: null }
     default: return noticeOf(kind, shared)
   }
 }

@@ -79,7 +79,8 @@ function partsOf (mail: Mail, texts: MailLanguage): Part[] {
   const { kind, name, url, code, expiresIn, accountUrl, about } = mail
   const { language, kinds } = texts
   const parts: Part[] = [
-    name === null ? { words: texts.hello } : { words: texts.helloName, values: { name } }, { words: kinds[kind].text }
+    name === null ? { words: texts.hello } : { words: texts.helloName, values: { name } },
+    { words: kinds[kind].text, ...(mail.kind === 'domain-lapsed' && { values: { domain: mail.domain } }) }
   ]
   if (url !== null) parts.push({ link: url })
   if (code !== null) parts.push({ code })

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { UnprovenMethods } from '../../accounts/sign-in.js'
 import type { Principal } from '../../session/record.js'
-import { type Mountpoint, pathOf } from '../../core/act.js'
+import { type Mountpoint, pathOf, routeOfProvider, startPathOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import { withQuery } from '../../core/redirects.js'
 import {
@@ -24,12 +24,12 @@ export function signInPath (auth: AuthContext, request: FastifyRequest, next: st
 
 /** Makes the links that start a sign-in at a provider; `text` names it in braces. */
 export function signInLinks (
-  auth: Mountpoint & Pick<AuthContext, 'providers'>, text: string, names: readonly string[],
+  auth: Mountpoint & Pick<AuthContext, 'providers' | 'providerLabels'>, text: string, names: readonly string[],
   query: Readonly<Record<string, string | null>>
 ): Html[] {
   return names.map(name => {
     const label = filled(text, { provider: providerLabel(auth, name) })
-    return button(withQuery(pathOf(auth, `${name}/login`), query), label, 'quiet', iconOf(auth, name))
+    return button(withQuery(pathOf(auth, routeOfProvider(name, 'login')), query), label, 'quiet', iconOf(auth, name))
   })
 }
 
@@ -42,7 +42,7 @@ export function providerButtons (
 ): Content {
   return names.map(name =>
     action(
-      auth.formPaths.get(`${name}/login`),
+      startPathOf(auth, name),
       hidden,
       filled(text, { provider: providerLabel(auth, name) }),
       { look: 'quiet', icon: iconOf(auth, name) }
@@ -66,7 +66,8 @@ export function nameOf ({ userId, claims: { name, email } }: Principal): string 
  * nothing where there is nothing. No text is one that the account's maker chose.
  */
 export function existingParts (
-  auth: Pick<AuthContext, 'providers'>, { language, common, factors, links }: Texts, unproven: UnprovenMethods | null
+  auth: Pick<AuthContext, 'providers' | 'providerLabels'>, { language, common, factors, links }: Texts,
+  unproven: UnprovenMethods | null
 ): Pick<PageForm, 'choice'> & { list: Content } {
   if (!unproven?.keep) return { list: null }
   const { app: totp, recoveryTitle: recovery, passkey } = factors

@@ -23,6 +23,27 @@ export const de: Texts = {
     wait: 'Versuchen Sie es in {time} noch einmal.',
     home: 'Zurück zur Anwendung'
   },
+  connectionTest: {
+    title: 'Test von {name}',
+    nobody: 'Niemand wurde angemeldet.',
+    works: 'Die Anmeldung funktioniert. Die Adresse ist bestätigt, weil ihre Domain nachgewiesen ist.',
+    unproven: 'Die Anmeldung funktioniert. Die Adresse gilt als unbestätigt, weil ihre Domain für diese Verbindung ' +
+      'nicht nachgewiesen ist.',
+    withoutEmail: 'Die Anmeldung funktioniert, aber ohne E-Mail-Adresse: Der Anbieter muss den Claim „email“ liefern.',
+    metadataAway: 'Schritt 1, Metadaten: Sie konnten nicht abgerufen werden. Der Aussteller muss über https, ' +
+      'unter einer ' +
+      'öffentlichen Adresse und innerhalb von Sekunden antworten.',
+    metadata: 'Schritt 1, Metadaten: Sie sind nicht verwendbar. Sie müssen genau diesen Aussteller und https:-URLs ' +
+      'nennen.',
+    refused: 'Schritt 2, Anmeldung beim Anbieter: Er hat sie abgelehnt. Prüfen Sie, ob die Person diese ' +
+      'Anwendung dort ' +
+      'benutzen darf.',
+    away: 'Schritt 3, Tokens: Ein Server war nicht erreichbar. Er muss über https, unter einer öffentlichen Adresse ' +
+      'und innerhalb von Sekunden antworten.',
+    tokens: 'Schritt 3, Tokens: Sie wurden abgelehnt. Prüfen Sie Client-ID, Secret und Redirect-URI; das ID-Token ' +
+      'muss für diesen Client ausgestellt und mit einem veröffentlichten Schlüssel des Anbieters signiert sein.',
+    claims: 'Schritt 4, Claims: Diese Anwendung kann mit den Angaben des Anbieters nichts anfangen.'
+  },
   notices: {
     signed_out: 'Sie sind abgemeldet.',
     deleted: 'Ihr Konto wurde gelöscht.',

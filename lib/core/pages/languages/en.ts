@@ -23,6 +23,25 @@ export const english = {
     wait: 'Try again in {time}.',
     home: 'Back to the application'
   },
+  connectionTest: {
+    title: 'Test of {name}',
+    nobody: 'Nobody was signed in.',
+    works: 'The sign-in works. Its address is verified, because its domain is proven.',
+    unproven: 'The sign-in works. Its address counts as unverified, because its domain is not proven for this ' +
+      'connection.',
+    withoutEmail: 'The sign-in works, without an e-mail address: ask the provider for the claim “email”.',
+    metadataAway: 'Step 1, metadata: they could not be fetched. The issuer must answer by https, on a public ' +
+      'address, ' +
+      'within seconds.',
+    metadata: 'Step 1, metadata: they cannot be used. They must name exactly this issuer, and https: URLs.',
+    refused: 'Step 2, sign-in at the provider: it refused the user. Check that the user may use this application ' +
+      'there.',
+    away: 'Step 3, tokens: a server could not be reached. It must answer by https, on a public address, within ' +
+      'seconds.',
+    tokens: 'Step 3, tokens: they were refused. Check the client id, the secret and the redirect URI; the ID token ' +
+      'must be for this client, and signed by a key that the provider publishes.',
+    claims: 'Step 4, claims: this application could not use what the provider says of the user.'
+  },
   notices: {
     signed_out: 'You’re signed out.',
     deleted: 'Your account was deleted.',

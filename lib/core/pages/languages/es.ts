@@ -23,6 +23,27 @@ export const es: Texts = {
     wait: 'Vuelve a intentarlo dentro de {time}.',
     home: 'Volver a la aplicación'
   },
+  connectionTest: {
+    title: 'Prueba de {name}',
+    nobody: 'No se ha iniciado la sesión de nadie.',
+    works: 'El inicio de sesión funciona. La dirección está verificada, porque su dominio está demostrado.',
+    unproven: 'El inicio de sesión funciona. La dirección cuenta como no verificada, porque su dominio no está ' +
+      'demostrado para esta conexión.',
+    withoutEmail: 'El inicio de sesión funciona, pero sin dirección de correo: el proveedor debe enviar el atributo ' +
+      '«email».',
+    metadataAway: 'Paso 1, metadatos: no se han podido obtener. El emisor debe responder por https, en una dirección ' +
+      'pública y en segundos.',
+    metadata: 'Paso 1, metadatos: no se pueden usar. Deben nombrar exactamente este emisor y direcciones https:.',
+    refused: 'Paso 2, inicio de sesión en el proveedor: lo ha rechazado. Comprueba que la persona puede usar ' +
+      'allí esta ' +
+      'aplicación.',
+    away: 'Paso 3, tokens: no se ha podido acceder a un servidor. Debe responder por https, en una dirección ' +
+      'pública y en segundos.',
+    tokens: 'Paso 3, tokens: se han rechazado. Comprueba el identificador del cliente, el secreto y la URI de ' +
+      'redirección; el token de identidad debe ser para este cliente y estar firmado con una clave que publique ' +
+      'el proveedor.',
+    claims: 'Paso 4, atributos: esta aplicación no ha podido usar lo que dice el proveedor.'
+  },
   notices: {
     signed_out: 'Has cerrado la sesión.',
     deleted: 'Se ha eliminado tu cuenta.',

@@ -23,6 +23,30 @@ export const fr: Texts = {
     wait: 'Réessayez dans {time}.',
     home: 'Retour à l’application'
   },
+  connectionTest: {
+    title: 'Test de {name}',
+    nobody: 'Personne n’a été connecté.',
+    works: 'La connexion fonctionne. L’adresse est vérifiée, car son domaine est prouvé.',
+    unproven: 'La connexion fonctionne. L’adresse compte comme non vérifiée, car son domaine n’est pas prouvé pour ' +
+      'cette connexion.',
+    withoutEmail: 'La connexion fonctionne, mais sans adresse e-mail : le fournisseur doit transmettre la ' +
+      'revendication « ' +
+      'email ».',
+    metadataAway: 'Étape 1, métadonnées : elles n’ont pas pu être obtenues. L’émetteur doit répondre en https, à une ' +
+      'adresse publique, en quelques secondes.',
+    metadata: 'Étape 1, métadonnées : elles sont inutilisables. Elles doivent nommer exactement cet émetteur et ' +
+      'des URL ' +
+      'en https:.',
+    refused: 'Étape 2, connexion chez le fournisseur : il l’a refusée. Vérifiez que la personne peut y utiliser ' +
+      'cette ' +
+      'application.',
+    away: 'Étape 3, jetons : un serveur n’a pas pu être joint. Il doit répondre en https, à une adresse publique, ' +
+      'en quelques secondes.',
+    tokens: 'Étape 3, jetons : ils ont été refusés. Vérifiez l’identifiant du client, son secret et l’URI de ' +
+      'redirection ; le jeton d’identité doit être destiné à ce client et signé par une clé que le fournisseur ' +
+      'publie.',
+    claims: 'Étape 4, revendications : cette application n’a pas pu utiliser ce que dit le fournisseur.'
+  },
   notices: {
     signed_out: 'Vous êtes déconnecté.',
     deleted: 'Votre compte a été supprimé.',

@@ -131,6 +131,11 @@ export const de: MailLanguage = {
       text: 'Eine Person aus unserem Support hat die Anwendung so gesehen, wie Sie sie sehen. ' +
         'Ihr Konto konnte sie nicht ändern.'
     },
+    'domain-lapsed': {
+      subject: 'Eine Domain Ihrer Anmeldeverbindung ist nicht mehr nachgewiesen',
+      text: 'Der DNS-Eintrag, der {domain} nachweist, fehlt seit einer Woche. Bis Sie ihn wieder eintragen und ' +
+        'prüfen lassen, kommt niemand durch Ihre Anmeldeverbindung hinzu, und sie ist für niemanden vorgeschrieben.'
+    },
     'new-browser': {
       subject: 'Anmeldung in einem neuen Browser',
       text: 'Jemand hat sich in einem Browser, den wir noch nicht kennen, bei Ihrem Konto angemeldet. ' +

@@ -117,6 +117,11 @@ export const en: MailLanguage = {
       subject: 'The support looked at your account',
       text: 'A person of our support saw the application as you see it. They could not change your account.'
     },
+    'domain-lapsed': {
+      subject: 'A domain of your sign-in connection is not proven any more',
+      text: 'The DNS record that proves {domain} has been missing for a week. Until you add it again ' +
+        'and have it checked, no user of the domain can join by your connection, which is required of nobody.'
+    },
     'new-browser': {
       subject: 'A sign-in from a new browser',
       text: 'Someone signed in to your account from a browser that we have not seen before. ' +

@@ -122,6 +122,11 @@ export const es: MailLanguage = {
       subject: 'El soporte ha visto tu cuenta',
       text: 'Una persona de nuestro soporte ha visto la aplicación como la ves tú. No podía cambiar tu cuenta.'
     },
+    'domain-lapsed': {
+      subject: 'Un dominio de tu conexión de acceso ya no está demostrado',
+      text: 'El registro DNS que demuestra {domain} falta desde hace una semana. Hasta que lo vuelvas a añadir y lo ' +
+        'hagas comprobar, nadie puede unirse por tu conexión, y no se exige a nadie.'
+    },
     'new-browser': {
       subject: 'Un inicio de sesión en un navegador nuevo',
       text: 'Alguien ha iniciado sesión en tu cuenta en un navegador que no conocemos. ' +

@@ -129,6 +129,11 @@ export const fr: MailLanguage = {
       text: 'Une personne de notre assistance a vu l’application comme vous la voyez. ' +
         'Elle ne pouvait pas modifier votre compte.'
     },
+    'domain-lapsed': {
+      subject: 'Un domaine de votre connexion d’entreprise n’est plus prouvé',
+      text: 'L’enregistrement DNS qui prouve {domain} manque depuis une semaine. Tant que vous ne l’avez pas ' +
+        'remis et fait vérifier, personne ne peut se joindre par votre connexion, et elle n’est exigée de personne.'
+    },
     'new-browser': {
       subject: 'Une connexion depuis un nouveau navigateur',
       text: 'Quelqu’un s’est connecté à votre compte depuis un navigateur que nous ne connaissons pas. ' +
