@@ -8,10 +8,10 @@ import type { AuthContext, WithAccounts } from './context.js'
 import { currentPrincipal } from './current-user.js'
 import { AuthError, SENT_TWICE } from '../errors.js'
 import { type WaitingSession, renewSession, startPendingSession, takeEntry } from '../session/lifecycle.js'
-import { namedIdsIn, useSession } from '../session/cookies.js'
+import { useSession } from '../session/cookies.js'
 import { ownRecordIn, principalOf } from '../session/record.js'
 import { sentFields } from './site.js'
-import { sessionsOf } from '../session/request-sessions.js'
+import { namedIdOf, sessionsOf } from '../session/request-sessions.js'
 import { SENT_MS, seenSessions } from '../session/seen-sessions.js'
 import { type SentBefore, digestOfRequest, findSent, noteOf, noteRequest } from '../session/sent-requests.js'
 import { SECOND_STEP } from '../session/store.js'
@@ -69,7 +69,7 @@ export async function runOnce<Answer> (
   // Of two requests that differ, one may guess the short code of the other.
   if (before !== null && !isSame) await seenSessions.add(sessionsOf(request).backend.entries, before.startedId)
   if (before !== null && found === null) await count()
-  const id = before?.firstId ?? idOf(request)
+  const id = before?.firstId ?? namedIdOf(request)
   if (id === null || !hasSecret) return attempt(auth, request, act, { before, id: hasSecret ? tokenIn(request) : null })
 
   const key = digestOfRequest(request, id)
@@ -140,12 +140,12 @@ async function attempt<Answer> (
     const isForm = before !== null && request.method === 'POST'
     throw isForm && (before.sent.digest === undefined || before.isSame(request)) ? sentTwice(request) : error
   } finally {
-    const { entry } = noteOf(request)
-    if (entry !== undefined) endedHere.set(entry.hash, true)
+    const { entry, hasEntry = false } = noteOf(request)
+    if (entry !== undefined && hasEntry) endedHere.set(entry.hash, true)
   }
 }
 
-/** The entries whose acts this process has run. */
+/** The entries that acts of this process have taken, which are over. */
 const endedHere = new BoundedMap<true>(1000)
 
 /**
@@ -158,9 +158,10 @@ async function answeredMeanwhile (
   const { backend } = sessionsOf(request)
   const { entry, hasEntry = false } = noteOf(request)
   for (;;) {
+    // Asked first: what an act has left that ends during the look-up is found the next time.
+    const mayRun = entry !== undefined && !hasEntry && !endedHere.has(entry.hash)
     const found = await findSent(request, [id]) ?? await record.find()
-    const mayRun = found === null && entry !== undefined && !hasEntry && !endedHere.has(entry.hash)
-    const takenAt = mayRun ? await backend.entries.takenAt(entry) : null
+    const takenAt = found === null && mayRun ? await backend.entries.takenAt(entry) : null
     if (takenAt === null || takenAt < Date.now() - WAIT_MS) return found
     await setTimeout(100)
   }
@@ -205,12 +206,6 @@ async function repeat<Answer> (
 
 function sentTwice ({ method }: FastifyRequest): AuthError {
   return method === 'POST' ? new AuthError('unauthenticated', { message: SENT_TWICE }) : new AuthError('invalid_state')
-}
-
-/** The id of a request's session, or of the one that its cookie names. */
-function idOf (request: FastifyRequest): string | null {
-  const { session } = request
-  return sessionsOf(request).isStored(session) ? session.sessionId : namedIdsIn(request)[0] ?? null
 }
 
 /** The secret of a link, which needs no cookie. */

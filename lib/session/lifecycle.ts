@@ -9,7 +9,7 @@ import {
 import {
   type SessionRecord, type SessionReplacement, type SignedOut, guestRecordIn, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
-import { sessionsOf } from './request-sessions.js'
+import { namedIdOf, sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { forgetStarts } from './start-cookies.js'
@@ -216,38 +216,51 @@ export async function putEntry (
  * Returns the content of an entry that was written in the last ten minutes. Only one flow writes
  * entries of a kind, so the caller knows its form.
  *
- * @param named the kind of an entry of the session, or a key, which may be of another session
+ * @param named the kind of an entry of the session, its key by the id of the session, or a key,
+ *   which may be of another session
  * @param entries where it is kept; default beside the session
  */
 export async function findEntry<Content> (
-  request: FastifyRequest, named: string | EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
+  request: FastifyRequest, named: NamedEntry, entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  return contentOf(await entries.find(keyIn(request, named)))
+  return contentOf(await entries.find(keyIn(request.session, named)))
 }
+
+type NamedEntry = string | EntryKey | ((sessionId: string) => EntryKey)
 
 type TakenEntries = Pick<OneTimeEntries, 'find' | 'take'>
 
 /** Counts an attempt at an entry as {@link findEntry} does; null once `most` were counted. */
 export async function attemptEntry<Content> (
-  request: FastifyRequest, named: string | EntryKey, most: number
+  request: FastifyRequest, named: NamedEntry, most: number
 ): Promise<Content | null> {
-  const key = keyIn(request, named)
-  noteRequest(request, { entry: key })
-  return contentOf(await sessionsOf(request).backend.entries.attempt(key, most))
+  noteEntry(request, named)
+  return contentOf(await sessionsOf(request).backend.entries.attempt(keyIn(request.session, named), most))
 }
 
 /** Takes an entry, as {@link findEntry} does: of several requests, one gets it. */
 export async function takeEntry<Content> (
-  request: FastifyRequest, named: string | EntryKey, entries: TakenEntries = sessionsOf(request).backend.entries
+  request: FastifyRequest, named: NamedEntry, entries: TakenEntries = sessionsOf(request).backend.entries
 ): Promise<Content | null> {
-  const key = keyIn(request, named)
+  const key = keyIn(request.session, named)
   const taken = await entries.take(key.hash, key.kind, [key.owner])
-  noteRequest(request, { entry: key, hasEntry: taken !== null })
+  noteEntry(request, named, taken !== null)
   return contentOf(taken)
 }
 
-function keyIn ({ session }: FastifyRequest, named: string | EntryKey): EntryKey {
-  return typeof named === 'string' ? keyOf(session.sessionId, named) : named
+/**
+ * Notes the entry that a request asks for. While another process runs the act that has taken the
+ * only entry of a session, that session is unknown: the request has a new one, and its cookie alone
+ * names the session of the entry.
+ */
+export function noteEntry (request: FastifyRequest, named: NamedEntry, hasEntry = false): void {
+  const sessionId = namedIdOf(request) ?? request.session.sessionId
+  noteRequest(request, { entry: keyIn({ sessionId }, named), hasEntry })
+}
+
+function keyIn ({ sessionId }: { sessionId: string }, named: NamedEntry): EntryKey {
+  if (typeof named === 'function') return named(sessionId)
+  return typeof named === 'string' ? keyOf(sessionId, named) : named
 }
 
 /** An entry is known by its session, so that another session cannot name it. */

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest, Session } from 'fastify'
 import { AuthError } from '../errors.js'
-import { isWithoutSession, sessionCookieName } from './cookies.js'
+import { isWithoutSession, namedIdsIn, sessionCookieName } from './cookies.js'
 import { type CallbackStore, type Done, ExpressSessions, sessionsUnavailable } from './express.js'
 import { cookieEndOf, membersIn, noteIn, restoreLifetime } from './lifetime.js'
 import { type SessionBackend, type SessionRecord, type SessionReplacement, ownRecordIn } from './record.js'
@@ -186,6 +186,12 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.note(session.sessionId, session)
   return sessions
+}
+
+/** Returns the id of a request's session, or of the one that its cookie names; null without one. */
+export function namedIdOf (request: FastifyRequest): string | null {
+  const { session } = request
+  return sessionsOf(request).isStored(session) ? session.sessionId : namedIdsIn(request)[0] ?? null
 }
 
 /** The symbols by which sessions refer to their store: one for each copy of @fastify/session. */

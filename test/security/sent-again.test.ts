@@ -425,3 +425,110 @@ t.test('another process answers what is sent again, at once too', async t => {
     t.strictSame([first.statusCode, second.statusCode], [200, 200], first.body + second.body)
   }
 })
+
+/** A store whose calls tests hold. */
+function heldStore () {
+  const store = new MemoryAuthStore()
+  const { entries, sessions } = capabilitiesOf(store)
+  if (entries === null || sessions === null) throw new Error('this store keeps no sessions')
+  return { store, entries, sessions }
+}
+
+t.test('what another application of the process answers is found, although its answer comes during the look-up', async t => {
+  const { store, entries, sessions } = heldStore()
+  const kept = { store, sessions: undefined }
+  const { browser, code } = await waitingAda(t, kept)
+  const lost = new Browser((await start(t, kept)).app, browser.cookies)
+  const [isOpen, isTaken, isSought] = [gate(), gate(), gate()]
+  const [attempt, find] = [entries.attempt.bind(entries), entries.find.bind(entries)]
+  const [take, insert] = [entries.take.bind(entries), sessions.insert.bind(sessions)]
+  let attempts = 0
+  entries.attempt = async (key, most) => {
+    // The second one has read the session, and comes after the first one has taken the entry.
+    if (++attempts === 2) {
+      isOpen.pass()
+      await isTaken.passed
+    }
+    return attempt(key, most)
+  }
+  entries.take = async (...given) => {
+    await isOpen.passed
+    const content = await take(...given)
+    isTaken.pass()
+    return content
+  }
+  sessions.insert = async (...given) => {
+    await isSought.passed
+    return insert(...given)
+  }
+  entries.find = async key => {
+    const found = await find(key)
+    if (key.kind !== 'sent-request') return found
+    isSought.pass()
+    await answering
+    return found
+  }
+  const answering = browser.post(FINISH, { code })
+
+  const second = await lost.post(FINISH, { code })
+
+  t.strictSame([(await answering).statusCode, second.statusCode], [200, 200], second.body)
+})
+
+function gate () {
+  const { promise: passed, resolve: pass } = Promise.withResolvers<void>()
+  return { passed, pass }
+}
+
+/** The acts that ask `onSignIn` once they have taken what they were begun with. */
+const ASKING = [
+  'a second step by code', 'a second step by a recovery code', 'a second step by a passkey', 'a sign-in by a passkey',
+  'a sign-in by the code of a mail', 'a sign-in by the link of a mail, as a new user', 'a sign-in at a provider'
+]
+
+const AFTER_A_WRONG_CODE: typeof ACTS = {
+  async 'a second step by code, after a wrong one' (start) {
+    const { secret } = await enrolAda(start.t, start)
+    const browser = new Browser(start.app)
+    await waitAt(start.t, browser)
+    start.t.equal((await browser.post(FINISH, { code: '000000' })).json().code, 'invalid_code')
+    const code = nextCode(start.t, secret)
+    return { browser, send: browser => browser.post(FINISH, { code }) }
+  }
+}
+
+for (const [act, prepare] of Object.entries({ ...ACTS, ...AFTER_A_WRONG_CODE })) {
+  if (act in ACTS && !ASKING.includes(act)) continue
+  t.test(`another process, which no longer finds what was taken, waits for its answer: ${act}`, async t => {
+    const { store, entries } = heldStore()
+    const kept = { store, sessions: undefined }
+    const [isAsked, isSought] = [gate(), gate()]
+    let isHeld = false
+    const begun = await start(t, kept, {
+      async onSignIn () {
+        if (!isHeld) return
+        isAsked.pass()
+        await isSought.passed
+      }
+    })
+    const { browser, send } = await prepare({ ...begun, t })
+    const lost = new Browser((await start(t, kept)).app, browser.cookies)
+    const takenAt = entries.takenAt.bind(entries)
+    entries.takenAt = async key => {
+      isSought.pass()
+      return takenAt(key)
+    }
+    isHeld = true
+
+    const answering = send(browser)
+    await Promise.race([isAsked.passed, answering])
+    const sending = send(lost)
+    await Promise.race([isSought.passed, sending])
+    isSought.pass()
+    const [first, second] = await Promise.all([answering, sending])
+
+    t.strictSame(outcomeOf(second), outcomeOf(first))
+    t.ok(first.statusCode < 400, `${first.statusCode} ${first.body}`)
+    t.equal((await Promise.all([browser, lost].map(userIdIn))).filter(userId => userId !== null).length, 1)
+  })
+}

@@ -27,7 +27,7 @@ import { checkedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
 import { creating } from '../../hooks.js'
 import { isEqual } from '../../secrets.js'
-import { attemptEntry, findEntry, keyOf, putEntry, takeEntry } from '../../session/lifecycle.js'
+import { attemptEntry, findEntry, keyOf, noteEntry, putEntry, takeEntry } from '../../session/lifecycle.js'
 import type { Principal } from '../../session/record.js'
 import { noteRequest } from '../../session/sent-requests.js'
 import { useOwner } from '../../session/several-cookies.js'
@@ -204,6 +204,7 @@ async function signInOfLink (
   const keys = [keyOf(request.session.sessionId, MAIL_SIGN_IN)]
   const isForAny = auth.local?.signInByMail?.anyBrowser === true
   if (isForAny && entry !== undefined) keys.push({ ...entry, kind: MAIL_SIGN_IN })
+  noteEntry(request, entry === undefined ? MAIL_SIGN_IN : { ...entry, kind: isForAny ? MAIL_SIGN_IN : OPERATOR_LINK })
   for (const key of keys) {
     const pending = await findEntry<PendingMailSignIn>(request, key)
     if (pending?.id === id) return { pending, key }

@@ -62,7 +62,7 @@ export async function takeChallenge (
   if (challenge === null) throw new AuthError('invalid_state')
   const keyIn = (sessionId: string): EntryKey => keyOf(sessionId, CHALLENGE, challenge)
   await useOwner(request, keyIn)
-  const made = await takeEntry<Challenge>(request, keyIn(request.session.sessionId))
+  const made = await takeEntry<Challenge>(request, keyIn)
   if (made === null || !ceremonies.includes(made.ceremony) || made.expiresAt < Date.now()) {
     throw new AuthError('invalid_state')
   }
