@@ -75,13 +75,14 @@ interface OpenIdProviderOptions {
   client?: Partial<ClientMetadata>
   /** Changes the configuration of the provider. */
   configuration?: Configuration
-  tls?: { key: string, cert: string }
+  /** `ca`: who has signed the certificate, if it has not itself. */
+  tls?: { key: string, cert: string, ca?: string }
 }
 
 export async function startOpenIdProvider (t: Test, { redirectUris, client, configuration, tls }: OpenIdProviderOptions): Promise<OpenIdProvider> {
   const server = tls === undefined ? createServer() : createSecureServer(tls)
   const port = await listen(t, server)
-  const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${port}`, tls?.cert)
+  const idp = new OpenIdProvider(`${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${port}`, tls?.ca ?? tls?.cert)
 
   const oidc = new Provider(idp.issuer, {
     clients: [{

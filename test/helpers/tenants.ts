@@ -5,7 +5,7 @@ import { isPublicAddress } from '../../lib/core/public-addresses.js'
 import { type AuthPluginOptions, SqlAuthStore } from '../../lib/index.js'
 import { SESSION_SECRET } from './app.js'
 import { Browser } from './browser.js'
-import { selfSigned } from './certificate.js'
+import { privateAuthority } from './certificate.js'
 import { DATA_SECRET } from './factor-app.js'
 import { type MailApp, startMailApp } from './mail-app.js'
 import { type OpenIdProvider, startOpenIdProvider } from './openid-provider.js'
@@ -28,9 +28,10 @@ export interface Tenants {
 
 /** Starts two OpenID providers. */
 export async function startTenants (t: Test): Promise<Tenants> {
-  const certificates = [await selfSigned('localhost'), await selfSigned('localhost')] as const
-  const start = async (tls: { key: string, cert: string }): Promise<Tenant> => {
+  const authority = await privateAuthority('Tests')
+  const start = async (): Promise<Tenant> => {
     const redirectUris = [`${BASE_URL}/none`]
+    const tls = { ...await authority.issue('localhost'), ca: authority.cert }
     return { idp: await startOpenIdProvider(t, { redirectUris, tls, configuration: CONFIGURATION }), redirectUris }
   }
   const records = new Map<string, readonly string[] | Error>()
@@ -39,10 +40,10 @@ export async function startTenants (t: Test): Promise<Tenants> {
       resolve4: async () => ['127.0.0.1'], resolve6: async () => [], resolveTxt: textsIn(records), cancel: () => {}
     }),
     isPublic: address => address === '127.0.0.1' || isPublicAddress(address),
-    ca: certificates.map(({ cert }) => cert).join('\n'),
+    ca: authority.cert,
     timeLimit: 20_000
   })
-  return { tenants: [await start(certificates[0]), await start(certificates[1])], records }
+  return { tenants: [await start(), await start()], records }
 }
 
 const CONFIGURATION = {

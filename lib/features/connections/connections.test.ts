@@ -1,12 +1,29 @@
-import t from 'tap'
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { principalIn, userIdIn } from '../../../test/helpers/app.js'
+import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { Browser } from '../../../test/helpers/browser.js'
-import { principalIn } from '../../../test/helpers/app.js'
-import { connect, proveAll, signInBy, startConnectionApp, startTenants } from '../../../test/helpers/tenants.js'
+import { advanceClock } from '../../../test/helpers/clock.js'
+import { ADA, confirmAddress, registerAt } from '../../../test/helpers/mail-app.js'
+import { emptyDatabase } from '../../../test/helpers/postgres.js'
+import { type Tenants, connect, proveAll, signInBy, startConnectionApp, startTenants } from '../../../test/helpers/tenants.js'
+import { AuthError, OptionsError, SqlAuthStore } from '../../index.js'
+import { Connections } from '../../connections.js'
 
-t.test('a user signs in by a connection that was just added, with its id among the claims', async t => {
-  const world = await startTenants(t)
-  const [acme] = world.tenants
-  const { app } = await startConnectionApp(t)
+const DATABASES = { SQLite: async () => ':memory:', Postgres: emptyDatabase }
+
+/** Runs a test on each database. */
+function onEach (name: string, test: (t: Test, store: SqlAuthStore) => Promise<void>): void {
+  for (const [engine, target] of Object.entries(DATABASES)) {
+    t.test(`${name} (${engine})`, async t => test(t, new SqlAuthStore(await target(t))))
+  }
+}
+
+const DAY = 24 * 60 * 60 * 1000
+
+onEach('a user signs in by a connection that was just added, with its id among the claims', async (t, store) => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t, { store })
   const connection = await connect(app, acme, { domains: ['example.com'] })
   const browser = new Browser(app)
 
@@ -19,20 +36,515 @@ t.test('a user signs in by a connection that was just added, with its id among t
   })
 })
 
-t.test('an address of a proven domain is verified, and only of a proven one', async t => {
+t.test('an address of a proven domain is verified, and of no other one', async t => {
   const world = await startTenants(t)
-  const [acme] = world.tenants
+  const { tenants: [acme] } = world
   const { app } = await startConnectionApp(t)
   const connection = await connect(app, acme, { domains: ['example.com'] })
   await proveAll(app, world, connection)
-  const [ada, eve] = [new Browser(app), new Browser(app)]
+  const [ada, eve, bob] = [new Browser(app), new Browser(app), new Browser(app)]
 
   await signInBy(ada, acme, connection)
   acme.idp.account = { sub: 'eve', email: 'eve@sub.example.com', email_verified: true }
   await signInBy(eve, acme, connection)
+  acme.idp.account = { sub: 'bob', email: 'bob@example.com', email_verified: false }
+  await signInBy(bob, acme, connection)
 
   t.match(await principalIn(ada), { claims: { email: 'ada@example.com', email_verified: true } })
-  t.match(await principalIn(eve), { claims: { email: 'eve@sub.example.com', email_verified: false } })
+  t.match(await principalIn(eve), { claims: { email: 'eve@sub.example.com', email_verified: false } }, 'a proof holds for the exact name')
+  t.match(await principalIn(bob), { claims: { email: 'bob@example.com', email_verified: false } }, 'the provider says no itself')
   t.match(await app.auth.findUser({ email: 'ada@example.com' }), { emailVerified: true })
   t.equal(await app.auth.findUser({ email: 'eve@sub.example.com' }), null)
+})
+
+t.test('a connection whose provider says nothing about the address answers for its proven domain', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const { app } = await startConnectionApp(t)
+  const connection = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, connection)
+  acme.idp.account = { sub: 'ada', email: 'Ada@Example.com' }
+  const browser = new Browser(app)
+
+  await signInBy(browser, acme, connection)
+
+  t.match(await app.auth.findUser({ email: 'ada@example.com' }), { emailVerified: true })
+})
+
+t.test('a user who has confirmed an address of the domain is joined, and one who has not is not', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const made = await startConnectionApp(t)
+  const { app } = made
+  const token = await registerAt(made)
+  await confirmAddress(made.browser, token, ADA.password)
+  const registered = await userIdIn(made.browser)
+  await new Browser(app).post('/auth/local/register', { email: 'bob@example.com', password: 'a long password' })
+  const connection = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, connection)
+  const [ada, bob] = [new Browser(app), new Browser(app)]
+
+  await signInBy(ada, acme, connection)
+  acme.idp.account = { sub: 'bob', email: 'bob@example.com', email_verified: true }
+  const refused = await signInBy(bob, acme, connection)
+
+  t.equal(await userIdIn(ada), registered)
+  t.match(refused.json(), { code: 'account_exists' })
+  t.equal(await userIdIn(bob), null)
+})
+
+onEach('a connection is changed, and the next sign-in is by what it is then; domains keep their state', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const { app } = await startConnectionApp(t, { store })
+  const connection = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, connection)
+  const wrong = await app.auth.connections.update(connection.id, { name: 'Acme Inc', clientSecret: 'another-secret' })
+  t.match(wrong, { name: 'Acme Inc', domains: [{ domain: 'example.com', state: 'proven' }] })
+  const refused = await signInBy(new Browser(app), acme, connection)
+  t.match(refused.json(), { code: 'provider_error' })
+
+  const right = await app.auth.connections.update(connection.id, {
+    clientSecret: acme.idp.clientSecret, domains: ['example.com', 'BÜCHER.example']
+  })
+
+  const browser = new Browser(app)
+  await signInBy(browser, acme, connection)
+  t.match(await principalIn(browser), { claims: { email_verified: true } })
+  t.match(right.domains, [
+    { domain: 'example.com', state: 'proven' },
+    { domain: 'xn--bcher-kva.example', state: 'claimed', record: { name: '_svc-auth-challenge.xn--bcher-kva.example', type: 'TXT' } }
+  ])
+  const record = right.domains.map(({ record }) => record.value)
+  t.strictSame((await app.auth.connections.update(connection.id, { domains: ['xn--bcher-kva.example'] })).domains.map(({ record }) => record.value),
+    record.slice(1), 'the other domain is claimed no more, and this one has the same record')
+})
+
+t.test('issuer and client id never change, and what cannot be is refused with a sentence', async t => {
+  const { app } = await startConnectionApp(t)
+  const { connections } = app.auth
+  const fine = { name: 'Acme', issuer: 'https://id.acme.example', clientId: 'the-app', clientSecret: 'a secret of the client' }
+  const { id } = await connections.create(fine)
+
+  for (const [change, sentence] of [
+    [{ issuer: 'https://evil.example' }, 'issuer of a connection never changes'],
+    [{ clientId: 'other' }, 'clientId of a connection never changes'],
+    [{ name: '' }, 'name must be text'],
+    [{ clientSecret: '' }, 'clientSecret must be'],
+    [{ clientKey: { kty: 'RSA' } }, 'clientKey must be a private JWK'],
+    [{ clientSecret: 'a secret', clientKey: { kty: 'RSA' } }, 'not both'],
+    [{ domains: ['co.uk'] }, 'co.uk is a public suffix'],
+    [{ domains: ['github.io'] }, 'github.io is a public suffix'],
+    [{ domains: ['not a domain'] }, 'A domain must be a host name'],
+    [{ domains: ['127.0.0.1'] }, 'A domain must be a host name'],
+    [{ domains: Array(101).fill('acme.example') }, 'at most 100 domains'],
+    [{ enforce: { days: 0 } }, 'enforce.days must be a whole number of days'],
+    [{ enforce: { except: ['ada'] } }, 'enforce.except must be a list of user ids'],
+    [{ scopes: [''] }, 'scopes must be a list'],
+    [{ secret: 'x' }, 'has no option "secret"']
+  ] as const) {
+    await t.rejects(connections.update(id, change as object), { code: 'invalid_request', message: new RegExp(sentence) }, sentence)
+  }
+  await t.rejects(connections.update(id, { administrators: ['nobody'] }), { code: 'invalid_email' })
+  for (const [wrong, sentence] of [
+    [{ issuer: 'http://id.acme.example' }, 'issuer must be an https: URL'],
+    [{ issuer: 'https://127.0.0.1' }, 'issuer must be an https: URL'],
+    [{ issuer: 'https://id.acme.example?tenant=1' }, 'issuer must be an https: URL'],
+    [{ clientSecret: undefined }, 'clientSecret must be'],
+    [{ clientId: '' }, 'clientId must be']
+  ] as const) {
+    await t.rejects(connections.create({ ...fine, ...wrong }), { code: 'invalid_request', message: new RegExp(sentence) }, sentence)
+  }
+  t.match(await connections.list(), { connections: [{ id, issuer: fine.issuer, clientId: 'the-app' }], next: null })
+  t.notMatch(JSON.stringify(await connections.list()), fine.clientSecret)
+})
+
+t.test('calls for a connection that there is not, and without the option, say so', async t => {
+  const { app } = await startConnectionApp(t)
+  const without = await startConnectionApp(t, { connections: undefined } as object)
+  const [other, unknown] = [without.app.auth.connections, '00000000-0000-4000-8000-000000000000']
+
+  for (const id of [unknown, 'x']) {
+    for (const call of [async () => app.auth.connections.update(id, {}), async () => app.auth.connections.test(id), async () => app.auth.connections.proveDomain(id, 'a.example')]) {
+      await t.rejects<unknown>(call(), { code: 'not_found' })
+    }
+    t.equal(await app.auth.connections.remove(id), false)
+    for (const path of ['login', 'callback?code=1&state=2']) {
+      const answer = await new Browser(app).get(`/auth/connections/${id}/${path}`)
+      t.equal(answer.statusCode, path === 'login' ? 404 : 400, answer.body)
+    }
+  }
+  await t.rejects(app.auth.connections.list({ after: 'x' }), { code: 'invalid_request' })
+  await t.rejects(app.auth.connections.list({ limit: 0 }), { code: 'invalid_request' })
+  t.ok(other)
+})
+
+onEach('connections are listed a page at a time', async (t, store) => {
+  const { app } = await startConnectionApp(t, { store })
+  const ids: string[] = []
+  for (const name of ['A', 'B', 'C']) {
+    const made = await app.auth.connections.create({ name, issuer: `https://${name}.example`, clientId: 'c', clientSecret: 'a secret', domains: [`${name}.example`, 'x.example'] })
+    ids.push(made.id)
+  }
+
+  const first = await app.auth.connections.list({ limit: 2 })
+  const second = await app.auth.connections.list({ limit: 2, after: first.next })
+
+  t.strictSame([...first.connections, ...second.connections].map(({ id }) => id), ids.sort())
+  t.ok(first.connections.every(({ domains }) => domains.length === 2))
+  t.equal(second.next, null)
+})
+
+t.test('the option needs a base URL, a data secret and a store in SQL', async t => {
+  t.throws(() => new Connections({ claim: () => ({}) } as object), OptionsError)
+  for (const [options, sentence] of [
+    [{ baseUrl: undefined, providers: [], local: undefined }, 'baseUrl is required with connections'],
+    [{ dataSecret: undefined }, 'dataSecret'],
+    [{ store: undefined }, 'connections needs a SqlAuthStore']
+  ] as const) {
+    await t.rejects(startConnectionApp(t, options as object), { message: new RegExp(sentence) }, sentence)
+  }
+})
+
+t.test('groups become claims of the connection, which go with them, and granted claims come before them', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const seen: unknown[] = []
+  const { app } = await startConnectionApp(t, {
+    connections: {
+      claims: async ({ connection: { name }, identity: { provider, claims } }) => {
+        seen.push([name, provider, claims.role, claims.iss])
+        const groups = Array.isArray(claims.groups) ? claims.groups : []
+        return groups.includes('admins') ? { role: 'admin', team: 'red' } : {}
+      }
+    }
+  })
+  const connection = await connect(app, acme)
+  const browser = new Browser(app)
+  acme.idp.account = { sub: 'ada', groups: ['admins'], role: 'owner' }
+
+  await signInBy(browser, acme, connection)
+  const { userId, claims } = await principalIn(browser) ?? { userId: '', claims: {} }
+  t.match(claims, { role: 'admin', team: 'red' })
+  t.strictSame(seen, [['Acme', connection.provider, 'owner', undefined]])
+  t.strictSame((await app.auth.findUser({ userId }))?.claims, {}, 'the user has none of their own')
+
+  await app.auth.grant(userId, { team: 'blue' })
+  await signInBy(browser, acme, connection)
+  t.match(await principalIn(browser), { claims: { role: 'admin', team: 'blue' } })
+
+  acme.idp.account = { sub: 'ada', groups: [], role: 'owner' }
+  await signInBy(browser, acme, connection)
+  const left = (await principalIn(browser))?.claims
+  t.equal(left?.role, undefined, 'a claim of the customer is none of the application')
+  t.equal(left?.team, 'blue')
+})
+
+t.test('identity claims and what is not JSON are refused as claims of a connection', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  let mapped: object = { email: 'root@example.com' }
+  const { app } = await startConnectionApp(t, { connections: { claims: () => mapped as {} } })
+  const connection = await connect(app, acme)
+
+  for (mapped of [{ email: 'root@example.com' }, { at: new Date() }]) {
+    t.match((await signInBy(new Browser(app), acme, connection)).json(), { statusCode: 500 })
+  }
+})
+
+onEach('a domain is proven by its own record, one by one', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme], records } = world
+  const { app } = await startConnectionApp(t, { store })
+  const proven = eventsOf(t, 'domain-proven')
+  const { id, domains: [one, two] } = await connect(app, acme, { domains: ['one.example', 'two.example'] })
+  const prove = async (domain: string) => app.auth.connections.proveDomain(id, domain)
+
+  t.match(await prove('one.example'), { state: 'claimed', problem: 'no_record', provenAt: null })
+  records.set(String(one?.record.name), ['v=spf1 -all', String(two?.record.value)])
+  t.match(await prove('one.example'), { state: 'claimed', problem: 'no_record' }, 'the token of another domain proves nothing')
+  records.set(String(one?.record.name), ['v=spf1 -all', String(one?.record.value)])
+  t.match(await prove('ONE.example'), { state: 'proven', problem: null })
+  records.set(String(two?.record.name), new Error('SERVFAIL'))
+  t.match(await prove('two.example'), { state: 'claimed', problem: 'unreachable' })
+  await t.rejects(prove('three.example'), { code: 'not_found' })
+
+  t.match((await app.auth.connections.list()).connections, [{ domains: [{ state: 'proven' }, { state: 'claimed' }] }])
+  t.match(proven, [{ connectionId: id, domain: 'one.example' }])
+  t.equal(proven.length, 1)
+})
+
+/** Signs in once, and waits for the check of a domain that follows it. */
+async function checkAfter (t: Test, made: Awaited<ReturnType<typeof startConnectionApp>>, world: Tenants, id: string, days: number): Promise<void> {
+  advanceClock(t, days * DAY)
+  const [acme] = world.tenants
+  const { connections: [connection] } = await made.app.auth.connections.list()
+  if (connection !== undefined) await made.app.inject({ url: `/auth/connections/${id}/login` })
+  t.ok(acme)
+  // The check goes on behind the answer.
+  await setTimeout(30)
+}
+
+onEach('a record that is gone is noticed within a day, and after a week the domain lapses, once, with an event and a mail', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme], records } = world
+  const made = await startConnectionApp(t, { store })
+  const { app, mails } = made
+  const lapsed = eventsOf(t, 'domain-lapsed')
+  const { id, domains, loginPath } = await connect(app, acme, { domains: ['example.com'], administrators: ['IT@acme.example'] })
+  await proveAll(app, world, { id, domains } as never)
+  const state = async () => (await app.auth.connections.list()).connections[0]?.domains[0]?.state
+  await signInBy(new Browser(app), acme, { loginPath })
+  records.clear()
+
+  await checkAfter(t, made, world, id, 0.5)
+  t.equal(await state(), 'proven', 'not yet looked up')
+  await checkAfter(t, made, world, id, 0.6)
+  t.equal(await state(), 'missing')
+  await checkAfter(t, made, world, id, 6)
+  t.equal(await state(), 'missing')
+  t.strictSame(mails.all, [])
+  await checkAfter(t, made, world, id, 1.1)
+  t.equal(await state(), 'lapsed')
+
+  t.match(lapsed, [{ connectionId: id, domain: 'example.com' }])
+  t.equal(lapsed.length, 1)
+  t.match(await mails.next('domain-lapsed'), { to: 'it@acme.example', domain: 'example.com', userId: null, url: null })
+  const known = new Browser(app)
+  await signInBy(known, acme, { loginPath })
+  t.match(await principalIn(known), { claims: { email: 'ada@example.com', email_verified: false } })
+  t.match(await app.auth.findUser({ email: 'ada@example.com' }), { emailVerified: false, emailDisputed: true })
+  acme.idp.account = { sub: 'bob', email: 'bob@example.com', email_verified: true }
+  t.match((await signInBy(new Browser(app), acme, { loginPath })).json(), { code: 'not_allowed' }, 'nobody is added')
+})
+
+t.test('a record that is there again within the week changes nothing, nor do name servers that do not answer', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme], records } = world
+  const made = await startConnectionApp(t)
+  const connection = await connect(made.app, acme, { domains: ['example.com'] })
+  await proveAll(made.app, world, connection)
+  const [[name = '', texts = []] = []] = [...records]
+  const state = async () => (await made.app.auth.connections.list()).connections[0]?.domains[0]?.state
+
+  records.clear()
+  await checkAfter(t, made, world, connection.id, 1.1)
+  t.equal(await state(), 'missing')
+  records.set(name, texts)
+  await checkAfter(t, made, world, connection.id, 1.1)
+  t.equal(await state(), 'proven')
+  records.set(name, new Error('SERVFAIL'))
+  await checkAfter(t, made, world, connection.id, 20)
+  await checkAfter(t, made, world, connection.id, 20)
+  t.equal(await state(), 'proven')
+  records.clear()
+  await checkAfter(t, made, world, connection.id, 1.1)
+  t.equal(await state(), 'missing', 'the week begins anew')
+})
+
+onEach('a second connection gets a domain once the record of the first is gone, and joins nobody who was there before', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme, other], records } = world
+  const made = await startConnectionApp(t, { store })
+  const { app, mails } = made
+  const lapsed = eventsOf(t, 'domain-lapsed')
+  const first = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, first)
+  const [ada, eve] = [new Browser(app), new Browser(app)]
+  await signInBy(ada, acme, first)
+  const bob = { email: 'bob@example.com', password: 'correct horse' }
+  const browser = new Browser(app)
+  await confirmAddress(browser, await registerAt({ ...made, browser }, bob), bob.password)
+  t.match(await app.auth.findUser({ email: bob.email }), { emailVerified: true })
+  const second = await connect(app, other, { name: 'Other', domains: ['example.com'] })
+  const [record] = second.domains.map(({ record }) => record)
+  const prove = async () => app.auth.connections.proveDomain(second.id, 'example.com')
+
+  records.set(String(record?.name), [String(record?.value), String(first.domains[0]?.record.value)])
+  t.match(await prove(), { state: 'claimed', problem: 'taken' })
+  records.set(String(record?.name), [String(record?.value)])
+  t.match(await prove(), { state: 'proven', problem: null })
+
+  t.match(lapsed, [{ connectionId: first.id }])
+  for (const email of ['ada@example.com', bob.email]) {
+    t.match(await app.auth.findUser({ email }), { emailVerified: false, emailDisputed: true }, email)
+  }
+  other.idp.account = { sub: 'eve', email: 'ada@example.com', email_verified: true }
+  t.match((await signInBy(eve, other, second)).json(), { code: 'account_exists' })
+  t.equal(await userIdIn(eve), null)
+  await new Browser(app).post('/auth/local/forgot-password', { email: bob.email })
+  await app.auth.mailsSent()
+  t.notOk(mails.all.some(({ kind }) => kind === 'reset-password'), 'mail opens no account whose address is disputed')
+  const known = new Browser(app)
+  await signInBy(known, acme, first)
+  t.equal(await userIdIn(known), await userIdIn(ada), 'who has the link still signs in')
+  other.idp.account = { sub: 'new', email: 'new@example.com', email_verified: true }
+  const fresh = new Browser(app)
+  await signInBy(fresh, other, second)
+  t.match(await app.auth.findUser({ email: 'new@example.com' }), { emailVerified: true })
+
+  t.match((await app.auth.connections.proveDomain(first.id, 'example.com')), { state: 'lapsed', problem: 'no_record' })
+  records.set(String(record?.name), [String(record?.value), String(first.domains[0]?.record.value)])
+  t.match((await app.auth.connections.proveDomain(first.id, 'example.com')), { state: 'lapsed', problem: 'taken' })
+})
+
+onEach('of many connections that prove one domain at once, one does', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme], records } = world
+  const { app } = await startConnectionApp(t, { store })
+  const made = await Promise.all(Array.from({ length: 5 }, () => connect(app, acme, { domains: ['example.com'] })))
+  records.set('_svc-auth-challenge.example.com', made.map(({ domains: [domain] }) => String(domain?.record.value)))
+
+  const proofs = await Promise.all(made.map(async ({ id }) => app.auth.connections.proveDomain(id, 'example.com')))
+
+  t.strictSame(proofs.map(({ problem }) => problem).sort(), [null, 'taken', 'taken', 'taken', 'taken'])
+})
+
+onEach('a connection that is removed ends its sessions, and its users sign in by mail', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const made = await startConnectionApp(t, { store, rateLimit: {} }, { signInByMail: true })
+  const { app, mails } = made
+  const removed = eventsOf(t, 'connection-removed')
+  const revoked: string[] = []
+  app.auth.channel.on('revoke', userId => { revoked.push(userId) })
+  const connection = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, connection)
+  const browser = new Browser(app)
+  await signInBy(browser, acme, connection)
+  const userId = await userIdIn(browser) ?? ''
+
+  t.equal(await app.auth.connections.remove(connection.id), true)
+  t.equal(await app.auth.connections.remove(connection.id), false)
+
+  t.equal((await browser.get('/private')).statusCode, 401)
+  t.strictSame(revoked, [userId])
+  t.match(removed, [{ connectionId: connection.id }])
+  t.match(await app.auth.links(userId), [{ provider: 'application', claims: { email: 'ada@example.com', email_verified: true } }])
+  t.match(await app.auth.findUser({ userId }), { email: 'ada@example.com', emailVerified: true })
+  t.equal((await signInBy(new Browser(app), acme, connection)).statusCode, 404)
+  t.strictSame((await app.auth.connections.list()).connections, [])
+  const other = new Browser(app)
+  await other.post('/auth/local/mail-login', { email: 'ada@example.com' })
+  const { code } = await mails.next('sign-in')
+  t.equal((await other.post('/auth/local/mail-login/confirm', { code })).statusCode, 200)
+  t.equal(await userIdIn(other), userId)
+})
+
+t.test('a removal ends a sign-in that is under way', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t)
+  const connection = await connect(app, acme)
+  const browser = new Browser(app)
+  const started = await browser.get(connection.loginPath)
+  const callback = await acme.idp.authorize(String(started.headers.location))
+
+  await app.auth.connections.remove(connection.id)
+
+  const answer = await browser.get(callback.pathname + callback.search)
+  t.equal(answer.statusCode, 404)
+  t.equal(await userIdIn(browser), null)
+})
+
+t.test('the test of a connection signs nobody in, and says which step works and which does not', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const { app } = await startConnectionApp(t, { connections: { claims: () => { throw new AuthError('forbidden') } } })
+  const silent = await startConnectionApp(t)
+  const test = async (made = silent.app, change: object = {}) => {
+    const connection = await connect(made, acme, { domains: ['example.com'], ...change })
+    const browser = new Browser(made)
+    const answer = async () => signInBy(browser, acme, { loginPath: await made.auth.connections.test(connection.id) })
+    return { connection, browser, answer }
+  }
+
+  const works = await test()
+  const unproven = await works.answer()
+  t.match(unproven, { statusCode: 200, headers: { 'cache-control': 'no-store' }, body: /its domain is not proven for this connection/ })
+  t.match(unproven.body, 'Nobody was signed in.')
+  t.equal(await userIdIn(works.browser), null)
+  await proveAll(silent.app, world, works.connection)
+  t.match(await works.answer(), { body: /its domain is proven\./ })
+  acme.idp.account = { sub: 'ada' }
+  t.match(await works.answer(), { body: /without an e-mail address/ })
+  t.strictSame((await silent.app.auth.users({})).users, [], 'nobody was made')
+
+  t.match(await (await test(silent.app, { clientSecret: 'a wrong secret' })).answer(), { body: /Step 3, tokens: they were refused/ })
+  t.match(await (await test(app)).answer(), { body: /Step 4, claims/ })
+  acme.idp.consents = false
+  t.match(await works.answer(), { body: /Step 2, sign-in at the provider: it refused/ })
+
+  const gone = await silent.app.auth.connections.create({ name: 'Gone', issuer: 'https://localhost:1', clientId: 'c', clientSecret: 'a secret' })
+  const json = await new Browser(silent.app).get(await silent.app.auth.connections.test(gone.id), { accept: 'application/json' })
+  t.match(json.json(), { passed: false, finding: 'metadataAway' })
+  const mixed = await silent.app.auth.connections.create({ name: 'Mixed', issuer: `${acme.idp.issuer}/tenant`, clientId: 'c', clientSecret: 'a secret' })
+  t.match(await new Browser(silent.app).get(await silent.app.auth.connections.test(mixed.id), { accept: 'text/html' }), { body: /Step 1, metadata: they cannot be used/ })
+})
+
+t.test('only a signed path tests a connection, that connection alone, and only by a GET', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t)
+  const [one, two] = [await connect(app, acme), await connect(app, acme)]
+  const signed = new URL(await app.auth.connections.test(one.id), 'https://app.example').searchParams.get('signed') ?? ''
+
+  t.equal((await new Browser(app).get(`${two.loginPath}?signed=${signed}`)).statusCode, 400)
+  t.equal((await new Browser(app).get(`${one.loginPath}?signed=x`)).statusCode, 400)
+  t.equal((await new Browser(app).post(one.loginPath, { signed })).statusCode, 400)
+})
+
+t.test('a response of one customer\'s provider at the callback of another is a mix-up', async t => {
+  const { tenants: [acme, other] } = await startTenants(t)
+  const { app } = await startConnectionApp(t)
+  const [first, second] = [await connect(app, acme), await connect(app, other)]
+  const browser = new Browser(app)
+  const started = await browser.get(first.loginPath)
+  const callback = await acme.idp.authorize(String(started.headers.location))
+
+  const answer = await browser.get(callback.pathname.replace(first.id, second.id) + callback.search)
+
+  t.match(answer.json(), { code: 'invalid_state' })
+  t.equal(await userIdIn(browser), null)
+})
+
+t.test('the same subject at two connections is two users', async t => {
+  const { tenants: [acme, other] } = await startTenants(t)
+  const { app } = await startConnectionApp(t)
+  const [one, two] = [new Browser(app), new Browser(app)]
+
+  await signInBy(one, acme, await connect(app, acme))
+  await signInBy(two, other, await connect(app, other))
+
+  t.not(await userIdIn(one), await userIdIn(two))
+})
+
+t.test('a secret is sealed for its connection: a row with that of another one is unavailable', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const Database = (await import('better-sqlite3')).default
+  const db = new Database(':memory:')
+  const { app } = await startConnectionApp(t, { store: new SqlAuthStore(db) })
+  const [one, two] = [await connect(app, acme), await connect(app, acme)]
+  t.notMatch(JSON.stringify(db.prepare('select * from svc_auth_connections').all()), acme.idp.clientSecret)
+
+  db.prepare('update svc_auth_connections set version = 7, content = (select content from svc_auth_connections where connection_id = ?) where connection_id = ?')
+    .run(one.id, two.id)
+
+  t.equal((await new Browser(app).get(two.loginPath)).statusCode, 503)
+  t.equal((await new Browser(app).get(one.loginPath)).statusCode, 302)
+})
+
+onEach('what one process adds, changes and removes is so at the next request in the others', async (t, store) => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const [{ app: one }, { app: two }] = [await startConnectionApp(t, { store }), await startConnectionApp(t, { store })]
+  const connection = await connect(one, acme, { domains: ['example.com'] })
+  const browser = new Browser(two)
+
+  await signInBy(browser, acme, connection)
+  t.match(await principalIn(browser), { claims: { email_verified: false } })
+  await proveAll(one, world, connection)
+  await signInBy(browser, acme, connection)
+  t.match(await principalIn(browser), { claims: { email_verified: true } })
+  await one.auth.connections.update(connection.id, { clientSecret: 'another secret' })
+  t.match((await signInBy(new Browser(two), acme, connection)).json(), { code: 'provider_error' })
+  await one.auth.connections.remove(connection.id)
+  t.equal((await browser.get('/private')).statusCode, 401)
+  t.equal((await two.inject(connection.loginPath)).statusCode, 404)
 })

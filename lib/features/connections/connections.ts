@@ -1,7 +1,7 @@
 import { brand } from '../../base/values.js'
 import { type AuthorizationClaims, authorizationClaims } from '../../claims.js'
 import type { PartSetup } from '../../core/feature.js'
-import { OptionsError } from '../../errors.js'
+import { AuthError, OptionsError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
 import { type Checked, type ChecksOf, callable, checkedOptions, optional } from '../../option-checks.js'
 import { Sealer } from '../../sealed.js'
@@ -71,8 +71,14 @@ export class Connections {
     const rows = new ConnectionRows(featureTables)
     const sealer = new Sealer(secrets, 'connection')
     const { claims } = this.#options
-    const claimsOf = async (signIn: ConnectionSignIn): Promise<AuthorizationClaims> =>
-      claims === null ? {} : authorizationClaims(await callHook(() => claims(signIn)))
+    const claimsOf = async (signIn: ConnectionSignIn): Promise<AuthorizationClaims> => {
+      const mapped = claims === null ? {} : await callHook(() => claims(signIn))
+      try {
+        return authorizationClaims(mapped)
+      } catch (cause) {
+        throw new AuthError('internal_error', { cause })
+      }
+    }
     return Object.freeze({
       rows,
       sealer,

@@ -4,7 +4,7 @@ import { brand } from '../../base/values.js'
 import type { PartSetup } from '../../core/feature.js'
 import { signedText, verifiedText } from '../../core/signed-text.js'
 import {
-  type Checked, type ChecksOf, callable, checkedOptions, matching, optional, table, wholeNumber
+  type Checked, type ChecksOf, boolean, callable, checkedOptions, matching, optional, table, wholeNumber
 } from '../../option-checks.js'
 import { type Secrets, derivedSecrets, requiredDataSecrets } from '../../secrets.js'
 import type { AuthContext, FirstFactor } from '../../core/context.js'
@@ -46,6 +46,8 @@ export interface SecondFactorOptions {
    * factor where the account is changed. Trust only providers whose `amr` and `acr` you know.
    */
   trusts?: ((proof: ProviderProof) => boolean | Promise<boolean>) | undefined
+  /** Whether `trusts` is asked about connections, too, which customers operate; default false. */
+  connections?: boolean | undefined
   /** How long a browser is not asked again, if the user wants that; default: each sign-in asks. */
   trustedBrowser?: {
     /** For how many days: 1 to 365. */
@@ -58,6 +60,7 @@ const OPTIONS = {
   tolerance: optional(wholeNumber(0, 2), 1),
   required: optional(callable<NonNullable<SecondFactorOptions['required']>>(), null),
   trusts: optional(callable<NonNullable<SecondFactorOptions['trusts']>>(), () => false),
+  connections: optional(boolean, false),
   trustedBrowser: optional(table({ days: wholeNumber(1, 365) }), null)
 } satisfies ChecksOf<SecondFactorOptions>
 

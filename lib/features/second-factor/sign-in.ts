@@ -59,8 +59,10 @@ export async function checkSecondFactor (
   // Such as a passkey, whose authenticator has verified the user.
   const isComplete = auth.methods.some(({ name, factor }) => name === first.method && factor?.signsIn === true)
   if (skipsFactor || isComplete) return first
-  const { trusts, trustedBrowsers } = auth.parts.secondFactor ?? {}
-  const isTrusted = signed !== undefined && trusts !== undefined &&
+  const { trusts, connections = false, trustedBrowsers } = auth.parts.secondFactor ?? {}
+  // The application adds a connection while it runs, for a customer.
+  const isJudged = connections || !provider.includes(':')
+  const isTrusted = signed !== undefined && trusts !== undefined && isJudged &&
     await callHook(() => trusts({ provider, ...signed })) === true
   const proof: Proof = isTrusted ? { ...first, multiFactor: true } : first
   // The factors of the user decide, and not what this process can ask for: see assertCanAsk.
