@@ -83,6 +83,8 @@ const FEATURES: readonly Feature[] = [
     api: keyMembers
   },
   {
+    when: ({ parts }) => parts.connections !== null,
+    acts: async () => (await import('./features/connections/acts.js')).CONNECTION_ACTS,
     // The log says at the start that the tables are missing.
     preload: async ({ parts }) => parts.connections?.rows.find(''),
     api: connectionMembers

@@ -173,6 +173,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     passwords: local && passwordQueue(local, pageLayout),
     hasPages: layout !== null,
     formPaths: new Map(),
+    pages: new Map(),
     methods: METHODS,
     signInChecks: SIGN_IN_CHECKS,
     requiresFactor: requirementOf(resolved),

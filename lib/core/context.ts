@@ -80,6 +80,8 @@ export interface AuthContext {
   readonly mayAct: ActingRule | null
   /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
   readonly formPaths: Map<string, string>
+  /** Shows a page of the plugin with what a form has sent, by its path below the prefix. */
+  readonly pages: Map<string, (request: FastifyRequest, reply: FastifyReply, next: string | null) => Promise<FastifyReply>>
 }
 
 /** Whether the application lets a user see it as another one, now. */

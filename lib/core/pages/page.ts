@@ -111,6 +111,11 @@ function mountPage (
     }))
   })
 
+  auth.pages.set(path.slice(1), async (request, reply, next) => {
+    const query = new URLSearchParams(next === null ? {} : { next })
+    return show({ request, reply, typed: sentFields(request), failure: null }, query, () => ({}))
+  })
+
   failurePages.set(pathOf(auth, path.slice(1)), async (request, reply, failure, query) => {
     const typed = sentFields(request)
     return show({ request, reply, typed, failure }, query, texts => {

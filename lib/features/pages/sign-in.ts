@@ -47,6 +47,23 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
   const linksWith = (query: { remember?: string }): Html[] =>
     signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
   const fields = [emailTyped, passwordField(common.password), remember, offers.map(({ fields }) => fields)]
+  // By the domain of an address the user may have to sign in elsewhere.
+  const byAddress = typed.email === undefined ? formPaths.get('connections/start') : undefined
+  if (byAddress !== undefined) {
+    const ask = htmlForm({
+      action: byAddress, hidden, fields: [emailTyped, remember, offers.map(({ fields }) => fields)], submit: common.continue
+    })
+    return {
+      title: signIn.title,
+      script: offers[0]?.script ?? null,
+      hasIcons: hasIcons(auth),
+      content: [
+        ways(signIn.or, linksWith({}), [ask, offers.map(({ beside }) => beside), others]),
+        offers.map(({ signals }) => signals),
+        links([auth.redirects.linkTo(request, 'register', next), signIn.register])
+      ]
+    }
+  }
   return {
     title: signIn.title,
     script: offers[0]?.script ?? null,
