@@ -85,7 +85,7 @@ const MISTAKES: Mistake[] = [
     'OptionsError',
     'fastify-svc-auth has no option "redirectUri"; expected one of baseUrl, providers, local, store, session, dataSecret, ' +
       'prefix, trustedOrigins, linking, onCreateUser, onSignIn, onLink, onDelete, onGuest, loginPage, registerPage, forgotPasswordPage, accountPage, ' +
-      'reauthenticatePage, secondFactorPage, changePasswordPage, secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, notices, ' +
+      'reauthenticatePage, secondFactorPage, changePasswordPage, secondFactor, passkeys, oauthServer, apiKeys, connections, impersonation, guests, notices, ' +
       'pages, rateLimit, ' +
       'logLevel, logSerializers'],
   ['an option of a provider that is not there', make(given => new GoogleProvider(given({ client_id: 'an-id', clientSecret: SECRET }))),

@@ -63,7 +63,14 @@ t.test('options that are not given have a default', async t => {
     onDelete: null,
     onGuest: null,
     parts: {
-      secondFactor: null, passkeys: null, oauthServer: null, apiKeys: null, impersonation: null, guests: null, knownBrowsers: null
+      secondFactor: null,
+      passkeys: null,
+      oauthServer: null,
+      apiKeys: null,
+      connections: null,
+      impersonation: null,
+      guests: null,
+      knownBrowsers: null
     },
     sealer: null,
     layout: null,
