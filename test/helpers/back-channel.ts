@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { SignJWT } from 'jose'
 import type { Test } from 'tap'
-import { type AuthPluginOptions, MemoryAuthStore, type OidcProviderOptions } from '../../lib/index.js'
+import { type AuthPluginOptions, MemoryAuthStore } from '../../lib/index.js'
 import { type FakeOpenIdProvider, startFakeOpenIdProvider } from '../fakes/openid-provider.js'
 import { SESSION_SECRET, localProvider, startApp } from './app.js'
 import { Browser } from './browser.js'
@@ -20,7 +20,7 @@ export interface LogoutWorld {
   /** What the applications have logged. */
   lines: string[]
   /** Starts another application on the same store, as another process does. */
-  start: (options?: AuthPluginOptions, provider?: Partial<OidcProviderOptions>) => Promise<FastifyInstance>
+  start: (options?: AuthPluginOptions, provider?: Parameters<FakeOpenIdProvider['provider']>[0]) => Promise<FastifyInstance>
 }
 
 export async function startLogoutWorld (
@@ -32,7 +32,7 @@ export async function startLogoutWorld (
   const start: LogoutWorld['start'] = async (more = {}, provider = {}) => startApp(t, {
     baseUrl: 'https://app.example',
     providers: [
-      fake.provider({ backChannelLogout: true, allowInsecureRequests: false, fetch: fake.fetch, clientKey: undefined, ...provider }),
+      fake.provider({ backChannelLogout: true, allowInsecureRequests: false, fetch: fake.fetch, ...provider }),
       new OwnProvider('other')
     ],
     local: localProvider(),
@@ -44,6 +44,8 @@ export async function startLogoutWorld (
     ...more
   }, { logger: { level: 'trace', stream } }, app => {
     app.get('/session', async ({ session }) => session)
+    app.get('/guarded', { preHandler: app.auth.requireUser }, async () => 'here')
+    app.post('/end-others', async request => app.auth.signOutEverywhere(app.auth.user(request).userId, { except: request }))
   })
   return { fake, app: await start(), lines, start }
 }
@@ -65,7 +67,8 @@ export async function signInAtFake (app: FastifyInstance, fake: FakeOpenIdProvid
 export async function logoutToken (
   fake: FakeOpenIdProvider, claims: Record<string, unknown>, header: Record<string, unknown> = {}
 ): Promise<string> {
-  const now = Math.floor(Date.now() / 1000)
+  // Of the clock that jose reads, which advanceClock leaves alone.
+  const now = Math.floor(new Date().getTime() / 1000)
   const payload = { iss: fake.issuer, aud: fake.clientId, iat: now, exp: now + 120, jti: randomUUID(), events: EVENTS, ...claims }
   return new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid: fake.jwk.kid ?? '', typ: 'logout+jwt', ...header }).sign(fake.key)
 }
