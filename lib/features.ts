@@ -29,13 +29,13 @@ import { hasMails, hasPasswords } from './features/local/offers.js'
 const FEATURES: readonly Feature[] = [
   { mountDocuments: mountWellKnown },
   { sections: async () => (await import('./features/account/page.js')).ACCOUNT_SECTIONS },
+  { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
   {
     when: ({ providers }) => providers.some(({ backChannelLogout }) => backChannelLogout === true),
     acts: async () => (await import('./features/back-channel-logout/acts.js')).LOGOUT_ACTS
   },
   // Also in a process whose providers lack the option: sessions are shared.
   { addHooks: refuseEndedSessions },
-  { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
   {
     acts: PASSWORD_ACTS,
     sections: async () => [(await import('./features/password/page.js')).passwordSection],

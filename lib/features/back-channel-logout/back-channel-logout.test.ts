@@ -76,7 +76,7 @@ for (const [name, keep] of ALL_SESSIONS) {
 }
 
 for (const [name, keep] of SHARED_SESSIONS) {
-  t.test(`with ${name}, a session that got another id ends too`, async t => {
+  t.test(`attack 225: with ${name}, a session that got another id ends too`, async t => {
     const world = await startLogoutWorld(t, await keep(t))
     const browser = await signInAtFake(world.app, world.fake, 'sid-1')
     const before = new Map(browser.cookies)
@@ -191,7 +191,7 @@ t.test('the real oidc-provider ends the session of a user who signs out there', 
 
 for (const [name, keep] of ALL_SESSIONS) {
   for (const [what, claims] of [['sid', { sid: 'sid-1', sub: 'ada' }], ['sub', { sub: 'ada' }]] as const) {
-    t.test(`with ${name}, a logout by ${what} that arrives before the callback has written its session counts`, async t => {
+    t.test(`attack 225: with ${name}, a logout by ${what} that arrives before the callback has written its session counts`, async t => {
       const hook = { reached: deferred(), go: deferred(), isHeld: false }
       const world = await startLogoutWorld(t, await keep(t), {
         async onSignIn () {
@@ -219,7 +219,7 @@ for (const [name, keep] of ALL_SESSIONS) {
     })
   }
 
-  t.test(`with ${name}, a sign-in that waits for a second factor ends with its session there`, async t => {
+  t.test(`attack 225: with ${name}, a sign-in that waits for a second factor ends with its session there`, async t => {
     const world = await startLogoutWorld(t, await keep(t), { secondFactor: new SecondFactor({ issuer: 'Shop' }) })
     const { fake, app } = world
     const { secret } = await enrolAt(t, await signInAtFake(app, fake, 'sid-0'))
