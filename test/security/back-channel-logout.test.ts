@@ -93,6 +93,12 @@ t.test('attack 220: a logout token with a critical header is refused, also one t
   t.strictSame((await sendLogout(app, token)).json(), { error: 'invalid_request' })
 })
 
+t.test('attack 220: a logout token by another algorithm than those of ID tokens is refused', async t => {
+  const { fake, app } = await startLogoutWorld(t)
+  fake.metadata.id_token_signing_alg_values_supported = ['ES256']
+  t.equal((await sendLogout(app, await logoutToken(fake, { sid: 'a' }))).statusCode, 400)
+})
+
 t.test('attack 220: an older provider may leave type and exp out where the option says so, and nothing else', async t => {
   const world = await startLogoutWorld(t)
   const { fake } = world
@@ -197,6 +203,7 @@ t.test('attack 223: requests are counted by address, those without a form are no
   const { fake, app } = await startLogoutWorld(t, undefined, { rateLimit: { token: 2 } })
   const refused = [
     {}, { payload: '' }, { payload: 'logout_token=a&logout_token=b' }, { payload: `logout_token=${'a'.repeat(16_400)}` }, { payload: 'logout_token=%ff' },
+    { payload: `logout_token=${await logoutToken(fake, { sid: 'a' })}&more=${'a'.repeat(16_384)}` },
     { payload: '{"logout_token":["a"]}', headers: { 'content-type': 'application/json' } },
     { payload: 'a', headers: { 'content-type': 'text/plain' } }
   ]
@@ -252,6 +259,24 @@ t.test('attack 225: a provider ends the sessions that began there, not those of 
   t.not(await userIdIn(local), null)
   t.equal(await userIdIn(byFake), null)
   t.equal((await app.inject({ method: 'POST', url: '/auth/other/backchannel-logout', payload: { logout_token: 'a' } })).statusCode, 404)
+})
+
+t.test('attack 225: a logout ends nothing of another provider with the same ids, nor a session that is called like a user', async t => {
+  const { fake, start } = await startLogoutWorld(t)
+  const [one, twin] = ['fake', 'twin'].map(name => fake.provider({
+    name, backChannelLogout: true, allowInsecureRequests: false, fetch: fake.fetch
+  }))
+  const app = await start({ providers: [one, twin].flatMap(provider => provider ?? []) })
+  fake.profile = { sub: 'ada' }
+  fake.idTokenClaims = { sid: 'sid-1' }
+  const browser = new Browser(app)
+  const { headers: { location = '' } } = await browser.get('/auth/twin/login')
+  await browser.get(fake.consent(location))
+  for (const claims of [{ sid: 'sid-1' }, { sub: 'ada' }, { sub: 'sid-2' }]) {
+    t.equal((await sendLogout(app, await logoutToken(fake, claims))).statusCode, 200)
+  }
+  t.not(await userIdIn(browser), null)
+  t.not(await userIdIn(await signInAtFake(app, fake, 'sid-2')), null)
 })
 
 t.test('attack 225: the sid of an ID token reaches no claim, no link, no answer, no log, and no hook but in the token', async t => {

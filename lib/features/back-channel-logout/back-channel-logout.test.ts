@@ -239,3 +239,25 @@ for (const [name, keep] of ALL_SESSIONS) {
     t.equal(await userIdIn(waiting), null, 'the session has it, too')
   })
 }
+
+t.test('attack 225: a logout between the checks and the write of a session ends it, and one before creates no user', async t => {
+  const store = new MemoryAuthStore()
+  const world = await startLogoutWorld(t, { store, sessions: undefined })
+  const { fake, app } = world
+  const { sessions } = store
+  const insert = sessions.insert.bind(sessions)
+  const browser = await signInAtFake(app, fake, 'sid-0')
+  const callback = await comeBack(browser, fake, 'sid-1')
+  sessions.insert = async (...given) => {
+    sessions.insert = insert
+    await end(t, world, { sid: 'sid-1' })
+    return insert(...given)
+  }
+  t.equal((await browser.get(callback)).statusCode, 400)
+  t.equal(await userIdIn(browser), null)
+
+  fake.profile = { ...fake.profile, sub: 'new', email: 'new@example.com' }
+  const registrations = eventsOf(t, 'registration')
+  t.equal((await browser.get(await comeBack(browser, fake, 'sid-1'))).statusCode, 400)
+  t.strictSame([registrations, await app.auth.findUser({ provider: 'fake', subject: 'new' })], [[], null])
+})
