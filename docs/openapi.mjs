@@ -33,7 +33,7 @@ async function documentOf (local) {
   await app.register(authPlugin, {
     baseUrl: 'https://app.example',
     trustedOrigins: ['https://other.example'],
-    providers: [new OidcProvider({ name: PROVIDER.name, discoveryUrl, clientId: 'client', clientSecret: 'secret', signOut: true })],
+    providers: [new OidcProvider({ name: PROVIDER.name, discoveryUrl, clientId: 'client', clientSecret: 'secret', signOut: true, backChannelLogout: true })],
     local: new LocalIdentityProvider({ signingKey: privateKey.export({ format: 'jwk' }), sendMail () {}, signInByMail: true, ...local }),
     dataSecret: randomBytes(32).toString('hex'),
     session: { secret: randomBytes(32).toString('hex'), remember: { days: 30 } },

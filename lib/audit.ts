@@ -123,6 +123,8 @@ export interface AuditEvents {
   unblock: AuditedUser
   /** All sessions of a user were ended. */
   'sign-out-everywhere': AuditedUser
+  /** A provider has ended one session of a user there, or all; those that began so have ended. */
+  'back-channel-logout': AuditedUser & AuditedProvider
   /** One session of a user was ended, by the list of their sessions. */
   'session-end': AuditedUser
   /** A user began to see the application as another one: `userId` is that user. */

@@ -6,6 +6,7 @@ import type { Act } from './core/act.js'
 import type { Feature } from './core/feature.js'
 import type { Section } from './core/pages/page.js'
 import { keyMembers } from './features/api-keys/members.js'
+import { refuseEndedSessions } from './features/back-channel-logout/ended-sessions.js'
 import { connectionMembers } from './features/connections/members.js'
 import { EXTERNAL_ACTS } from './features/identities/callback.js'
 import { PASSWORD_ACTS } from './features/password/acts.js'
@@ -30,6 +31,12 @@ const FEATURES: readonly Feature[] = [
   { mountDocuments: mountWellKnown },
   { sections: async () => (await import('./features/account/page.js')).ACCOUNT_SECTIONS },
   { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
+  {
+    when: ({ providers }) => providers.some(({ backChannelLogout }) => backChannelLogout === true),
+    acts: async () => (await import('./features/back-channel-logout/acts.js')).LOGOUT_ACTS
+  },
+  // Also in a process whose providers lack the option: sessions are shared.
+  { addHooks: refuseEndedSessions },
   {
     acts: PASSWORD_ACTS,
     sections: async () => [(await import('./features/password/page.js')).passwordSection],

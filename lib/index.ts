@@ -76,7 +76,7 @@ export type { ExtraClaims } from './features/tokens/token-issuer.js'
 export type { Jwk, PublicJwk } from './features/tokens/token-keys.js'
 export type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
-  ExternalProvider, Identity, ProviderOptions, ProviderTokens, UncheckedIdentity
+  ExternalProvider, Identity, LogoutToken, ProviderOptions, ProviderTokens, UncheckedIdentity
 } from './providers/provider.js'
 export { AppleProvider, type AppleProviderOptions } from './providers/apple.js'
 export { Auth0Provider, type Auth0ProviderOptions } from './providers/auth0.js'
@@ -93,8 +93,8 @@ export type * from './schema/sessions.js'
 export type { AuthenticationState, Principal } from './session/record.js'
 export type {
   Attempt, AttemptCounter, EndedSession, EntryKey, ExceededLimit, FoundSession, ListedSession, NewSession,
-  OneTimeEntries, OneTimeEntry, RevocationListener, Revocations, SessionChange, SessionUser, ShowingSession,
-  StoreCapabilities, StoredSessions
+  OneTimeEntries, OneTimeEntry, ProviderEnd, RevocationListener, Revocations, SessionChange, SessionUser,
+  ShowingSession, StoreCapabilities, StoredSessions
 } from './session/store.js'
 export { MemoryAuthStore } from './engines/memory/memory.js'
 export { SqlAuthStore, type SqlAuthStoreOptions } from './engines/sql.js'

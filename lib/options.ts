@@ -295,10 +295,17 @@ function assertProvider (provider: unknown): asserts provider is ExternalProvide
   if (isLocal(provider)) {
     throw new OptionsError(`${expected} for external providers; the LocalIdentityProvider is the option local`)
   }
-  const canSignOut = Object(provider).signOut !== true || hasMethods('endSessionUrl')(provider)
-  if (!canSignOut || !hasMethods<ExternalProvider>('authorizationUrl', 'authenticate')(provider)) {
+  const { signOut, backChannelLogout }: Partial<ExternalProvider> = Object(provider)
+  const isProvider = hasMethods<ExternalProvider>(
+    'authorizationUrl',
+    'authenticate',
+    ...signOut === true ? ['endSessionUrl' as const] : [],
+    ...backChannelLogout === true ? ['verifyLogoutToken' as const] : []
+  )
+  if (!isProvider(provider)) {
     throw new OptionsError(`${expected}, such as new GoogleProvider({ clientId, clientSecret }), ` +
-      'or with name, authorizationUrl and authenticate, and endSessionUrl where signOut is true')
+      'or with name, authorizationUrl and authenticate, endSessionUrl where signOut is true, ' +
+      'and verifyLogoutToken where backChannelLogout is')
   }
 }
 

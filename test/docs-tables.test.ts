@@ -221,6 +221,8 @@ t.test('the defaults that the documentation has in tables are those of the code'
         userinfo: oidc('userinfo'),
         pushedAuthorizationRequests: oidc('pushedAuthorizationRequests'),
         signOut: oidc('signOut'),
+        backChannelLogout: oidc('backChannelLogout'),
+        acceptUntypedLogoutTokens: oidc('acceptUntypedLogoutTokens'),
         withoutPkce: oidc('withoutPkce'),
         allowInsecureRequests: oidc('allowInsecureRequests')
       }
@@ -282,7 +284,9 @@ t.test('the routes of the documentation are those that are mounted', async t => 
     session: { secret: SESSION_SECRET },
     dataSecret: LOCAL_SECRET,
     baseUrl: 'https://app.example',
-    providers: [Object.assign(new GitHubProvider(CLIENT), { signOut: true, endSessionUrl: async () => null })],
+    providers: [Object.assign(new GitHubProvider(CLIENT), {
+      signOut: true, endSessionUrl: async () => null, backChannelLogout: true, verifyLogoutToken: async () => ({ jti: 'a' })
+    })],
     local: localProvider({
       secret: undefined, signingKey: ecKey(), issuer: 'https://app.example', sendMail () {}, signInByMail: true, registration: { verify: 'first' }
     }),

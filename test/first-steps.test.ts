@@ -103,7 +103,7 @@ const MISTAKES: Mistake[] = [
   ['the name of a provider', register({ session, baseUrl, providers: ['google'] }),
     'OptionsError',
     'providers must hold objects of a provider class, such as new GoogleProvider({ clientId, clientSecret }), or with name, ' +
-      'authorizationUrl and authenticate, and endSessionUrl where signOut is true'],
+      'authorizationUrl and authenticate, endSessionUrl where signOut is true, and verifyLogoutToken where backChannelLogout is'],
   ['the local provider among the external ones', register({ session, baseUrl, providers: [localProvider()] }),
     'OptionsError', 'providers must hold objects of a provider class for external providers; the LocalIdentityProvider is the option local'],
   ['options for a local provider', register({ session, local: { secret: SECRET } }),

@@ -301,7 +301,12 @@ const MISTAKES: Array<[what: string, options: object, message: RegExp]> = [
   [
     'a provider with signOut and no method for it',
     { providers: [{ ...providerLike, signOut: true }], baseUrl: 'https://app.example', dataSecret: 'x'.repeat(32) },
-    /^providers must hold objects of a provider class, .* or with name, authorizationUrl and authenticate, and endSessionUrl where signOut is true$/
+    /^providers must hold objects of a provider class, .* and authenticate, endSessionUrl where signOut is true, and verifyLogoutToken/
+  ],
+  [
+    'a provider with backChannelLogout and no method for it',
+    { providers: [{ ...providerLike, backChannelLogout: true }], baseUrl: 'https://app.example' },
+    /^providers must hold objects of a provider class, .* and verifyLogoutToken where backChannelLogout is$/
   ],
   [
     'a provider with signOut and no data secret',

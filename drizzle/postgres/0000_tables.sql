@@ -59,7 +59,9 @@ CREATE TABLE "svc_auth_sessions" (
 	"ended_at" bigint,
 	"signed_out" boolean NOT NULL,
 	"replaced_by" text,
-	"shown_user_id" uuid
+	"shown_user_id" uuid,
+	"provider_session" text,
+	"provider_user" text
 ) WITH (fillfactor = 85);
 --> statement-breakpoint
 CREATE TABLE "svc_auth_users" (
@@ -79,6 +81,8 @@ CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner"
 CREATE UNIQUE INDEX "svc_auth_provider_links_user_provider_unique" ON "svc_auth_provider_links" USING btree ("user_id","provider");--> statement-breakpoint
 CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ("shown_user_id") WHERE shown_user_id is not null;--> statement-breakpoint
+CREATE INDEX "svc_auth_sessions_provider_session" ON "svc_auth_sessions" USING btree ("provider_session") WHERE provider_session is not null;--> statement-breakpoint
+CREATE INDEX "svc_auth_sessions_provider_user" ON "svc_auth_sessions" USING btree ("provider_user") WHERE provider_user is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "svc_auth_users_email_unique" ON "svc_auth_users" USING btree ("email" text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_domain" ON "svc_auth_users" USING btree ((extras ->> 'email_domain') text_pattern_ops);--> statement-breakpoint
 CREATE INDEX "svc_auth_users_name" ON "svc_auth_users" USING btree ((extras ->> 'name_key') text_pattern_ops);--> statement-breakpoint

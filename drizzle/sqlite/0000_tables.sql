@@ -54,11 +54,15 @@ CREATE TABLE `svc_auth_sessions` (
 	`signed_out` integer NOT NULL,
 	`replaced_by` text,
 	`shown_user_id` text,
+	`provider_session` text,
+	`provider_user` text,
 	FOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade
 );
 --> statement-breakpoint
 CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);--> statement-breakpoint
 CREATE INDEX `svc_auth_sessions_shown` ON `svc_auth_sessions` (`shown_user_id`) WHERE shown_user_id is not null;--> statement-breakpoint
+CREATE INDEX `svc_auth_sessions_provider_session` ON `svc_auth_sessions` (`provider_session`) WHERE provider_session is not null;--> statement-breakpoint
+CREATE INDEX `svc_auth_sessions_provider_user` ON `svc_auth_sessions` (`provider_user`) WHERE provider_user is not null;--> statement-breakpoint
 CREATE TABLE `svc_auth_users` (
 	`user_id` text PRIMARY KEY NOT NULL,
 	`email` text,

@@ -100,14 +100,20 @@ export async function reauthenticateBy (
   await completeReauthentication(request, record, proof.method)
 }
 
-/** Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`. */
+/**
+ * Authenticates the signed-in user again, by an identity that must be theirs: `invalid_state`.
+ *
+ * @param began the session at the provider, which takes the place of an earlier one there
+ */
 export async function reauthenticateAs (
-  auth: WithAccounts, request: FastifyRequest, { provider, subject }: ProviderIdentity
+  auth: WithAccounts, request: FastifyRequest, { provider, subject }: ProviderIdentity,
+  began: Pick<SessionRecord, 'atProvider'>
 ): Promise<void> {
   const { record } = await current(auth, request)
   const owner = await auth.accounts.findUser({ provider, subject })
   if (owner?.userId !== record.principal.userId) throw new AuthError('invalid_state')
-  await completeReauthentication(request, record, 'provider')
+  const isOfSession = record.principal.provider === provider
+  await completeReauthentication(request, { ...record, ...isOfSession && began }, 'provider')
 }
 
 /**

@@ -25,8 +25,8 @@ export interface Findings {
   remember: boolean
   /** Where notices of what the sign-in writes go; null for none. */
   outbox: Outbox | null
-  /** What the session keeps of the callback, and for a sign-out at the provider. */
-  ofCallback?: Pick<SessionRecord, 'callback' | 'signOutHint'> | undefined
+  /** What the session keeps of the callback, and for sign-outs at the provider. */
+  ofCallback?: Pick<SessionRecord, 'callback' | 'signOutHint' | 'atProvider'> | undefined
   /** Whether the application spares them the second factor. */
   skipsFactor?: boolean
 }

@@ -46,8 +46,8 @@ export interface RateLimitOptions {
   /** Challenges for passkeys, one each four minutes of a sign-in page; default 3000. */
   challenge?: number | undefined
   /**
-   * Requests of programs to the authorization server from one address; default 30000. An assistant
-   * in the cloud asks from a few addresses for all its users.
+   * Requests of programs to the authorization server, and logout tokens of providers, from one
+   * address; default 30000. An assistant in the cloud asks from a few addresses for all its users.
    */
   token?: number | undefined
   /** Guests from one address in an hour; default 20. */

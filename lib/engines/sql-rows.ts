@@ -188,7 +188,7 @@ export function accountReads (
   }
 }
 
-interface SqlSessionsDialect extends Pick<StoredSessions, 'find' | 'insert' | 'end'> {
+interface SqlSessionsDialect extends Required<Pick<StoredSessions, 'find' | 'insert' | 'end' | 'endAtProvider'>> {
   readonly entries: Omit<OneTimeEntries, 'find' | 'takenAt'>
   readonly userId: SQLWrapper
 }
@@ -198,7 +198,7 @@ const SWEPT = 1000
 
 /** Keeps sessions and what they own, and removes what is over while some are written. */
 export function sqlSessions (
-  database: SqlDatabase, { find, insert, end, entries, userId: ofUser }: SqlSessionsDialect
+  database: SqlDatabase, { find, insert, entries, userId: ofUser, ...ends }: SqlSessionsDialect
 ): SessionRows {
   const { sessions, oneTimeEntries } = database.tables
   const { idHash, userId, generation, userAgent, createdAt, seenAt, expiresAt, endedAt, shownUserId } = sessions
@@ -227,7 +227,7 @@ export function sqlSessions (
   return {
     sessions: {
       find,
-      end,
+      ...ends,
       async insert (session, replaced) {
         const inserted = await insert(session, replaced)
         startSweeps(session.createdAt)
@@ -312,8 +312,16 @@ export function readColumns<Table extends Record<ReadColumn, unknown>> (table: T
 }
 
 export function columnsOf ({ user, admits: _, onlyOpen: __, ...session }: NewSession) {
-  const shownUserId = user?.proofs.acting?.user.userId ?? null
-  return { ...session, ...(user ?? ANONYMOUS), seenAt: session.createdAt, signedOut: false, shownUserId }
+  const { acting, atProvider } = user?.proofs ?? {}
+  return {
+    ...session,
+    ...(user ?? ANONYMOUS),
+    seenAt: session.createdAt,
+    signedOut: false,
+    shownUserId: acting?.user.userId ?? null,
+    providerSession: atProvider?.session ?? null,
+    providerUser: atProvider?.user ?? null
+  }
 }
 
 /** Null for a row that was not found, or whose columns are null because it was joined. */

@@ -133,7 +133,8 @@ implements AuthStore<TransactionOf<Engine>>, StoreCapabilities {
     update: async (...given) => (await this.#database()).sessions.update(...given),
     end: async (...given) => (await this.#database()).sessions.end(...given),
     ofUser: async (...given) => (await this.#database()).sessions.ofUser(...given),
-    showing: async (...given) => await (await this.#database()).sessions.showing?.(...given) ?? []
+    showing: async (...given) => await (await this.#database()).sessions.showing?.(...given) ?? [],
+    endAtProvider: async (...given) => await (await this.#database()).sessions.endAtProvider?.(...given) ?? []
   }
 
   /** Keeps what may be used once, such as the sign-ins that were started at a provider. */

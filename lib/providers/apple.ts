@@ -35,6 +35,7 @@ export class AppleProvider extends OidcProvider {
     issued('id of the team')(teamId, 'apple: teamId')
     super(preset({
       name: 'apple',
+      backChannelLogout: false,
       discoveryUrl: `${ISSUER}/.well-known/openid-configuration`,
       responseMode: 'form_post' as const,
       clientAuthentication: 'client_secret_post' as const,

@@ -5,7 +5,10 @@ import type { EndSessionRequest, ProviderOptions, UncheckedIdentity } from './pr
 
 /** Options of an {@link Auth0Provider}. */
 export type Auth0ProviderOptions = Omit<ProviderOptions, 'clientSecret'> & ClientCredential &
-Pick<OidcProviderOptions, 'clientAuthentication' | 'allowInsecureRequests' | 'signOut'> & {
+Pick<
+  OidcProviderOptions,
+  'clientAuthentication' | 'allowInsecureRequests' | 'signOut' | 'backChannelLogout' | 'acceptUntypedLogoutTokens'
+> & {
   /** The host of the tenant, such as `tenant.eu.auth0.com`, or its custom domain. */
   domain: string
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import * as oauth from 'oauth4webapi'
-import type { AuthenticationContext } from '../authentication.js'
 import { type Complete, withoutUndefined } from '../base/values.js'
 import { isPlainObject, isText } from '../claims.js'
 import { limitedBody } from '../core/fetching.js'
@@ -41,7 +40,7 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
   /** Reads the user whom the tokens are about. */
   protected abstract userOf (
     tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
-  ): Promise<{ identity: UncheckedIdentity, signed?: AuthenticationContext }>
+  ): Promise<{ identity: UncheckedIdentity } & Pick<Authentication, 'signed' | 'atProvider'>>
 
   /** Builds the authorization request (RFC 6749 section 4.1.1). */
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
@@ -87,9 +86,9 @@ export abstract class AuthorizationCodeFlow<Options extends FlowOptions = FlowOp
           server, this.client, authentication, validated, redirectUri, verifier, this.http)).catch(atEndpoint)
       const tokens = await this.tokensIn(tokenResponse, server, response).catch(atEndpoint)
       sent.push(tokens.access_token)
-      const { identity, ...signed } = await this.userOf(tokens, server, response)
+      const { identity, ...ofIdToken } = await this.userOf(tokens, server, response)
       const { logoutHint } = identity
-      return { identity: checkedIdentity(identity), tokens: providerTokens(tokens), ...signed, logoutHint }
+      return { identity: checkedIdentity(identity), tokens: providerTokens(tokens), ...ofIdToken, logoutHint }
     } catch (error) {
       throw providerFailure(error, sent)
     }

@@ -3,7 +3,7 @@ import { Once } from '../base/concurrency.js'
 import { isPlainObject, isText } from '../claims.js'
 import { isSecureUrl } from '../core/fetching.js'
 import type { BackChannel } from './authorization-code.js'
-import { ApiError, failedAt, failure, providerFailure, unacceptable } from './failures.js'
+import { ApiError, failedAt, failure, providerFailure, unacceptable, unreachable } from './failures.js'
 import { parsedJson } from './identity.js'
 
 export interface DiscoveryOptions {
@@ -14,6 +14,7 @@ export interface DiscoveryOptions {
 }
 
 const MINUTE_MS = 60_000
+const FAILED_MS = 5000
 
 /** The metadata of an OpenID provider, and its public keys, fetched anew after five minutes. */
 export class Discovery {
@@ -21,7 +22,8 @@ export class Discovery {
   readonly #server: Once<oauth.AuthorizationServer>
   #known: { jwks: oauth.JWKS, at: number } = { jwks: { keys: [] }, at: 0 }
   #request: Promise<void> | undefined
-  #repeatedAt = 0
+  /** Anyone can send a logout token: those leave the request for a new key to sign-ins. */
+  readonly #repeatedAt = { signIn: 0, logout: 0, old: 0 }
 
   constructor (options: DiscoveryOptions, http: BackChannel) {
     this.#http = http
@@ -40,18 +42,47 @@ export class Discovery {
    * @returns the keys, of which one has signed
    */
   async verify (server: oauth.AuthorizationServer, response: Response): Promise<oauth.JWKS> {
-    if (Date.now() - this.#known.at >= 5 * MINUTE_MS) await this.#fetch(server)
+    if (this.#isOld) await this.#fetch(server)
     // Keys so old, and of a copy of the metadata, oauth4webapi fetches again if it needs another.
     const cache = { jwks: this.#known.jwks, uat: Math.floor((Date.now() - MINUTE_MS) / 1000) }
     const again = async (): Promise<Response> => {
-      const isDue = Date.now() - this.#repeatedAt >= MINUTE_MS
-      if (isDue) this.#repeatedAt = Date.now()
-      await (isDue ? this.#fetch(server) : this.#request)
+      await this.#again(server, 'signIn')
       return Response.json(this.#known.jwks)
     }
     const options = { ...this.#http, [oauth.jwksCache]: cache, [oauth.customFetch]: again }
     await oauth.validateApplicationLevelSignature({ ...server }, response, options).catch(failedAt(server.jwks_uri))
     return cache.jwks
+  }
+
+  /**
+   * Finds the key of a token that anyone can have sent: an unknown one has the keys fetched again
+   * once a minute at most, and old keys while the provider does not answer once in five seconds.
+   *
+   * @param find returns null for a key that is not there
+   * @returns null when the provider has no such key
+   */
+  async keyFor<Key> (
+    server: oauth.AuthorizationServer, find: (jwks: oauth.JWKS) => Promise<Key | null>
+  ): Promise<Key | null> {
+    if (this.#isOld) await this.#again(server, 'old', FAILED_MS)
+    if (this.#isOld) throw unreachable(new Error('the keys were asked for a moment ago, in vain'))
+    const found = await find(this.#known.jwks)
+    if (found !== null) return found
+    await this.#again(server, 'logout')
+    return find(this.#known.jwks)
+  }
+
+  get #isOld (): boolean {
+    return Date.now() - this.#known.at >= 5 * MINUTE_MS
+  }
+
+  /** Fetches the keys again, but once in an interval; otherwise waits for those who do. */
+  async #again (
+    server: oauth.AuthorizationServer, need: 'signIn' | 'logout' | 'old', interval = MINUTE_MS
+  ): Promise<void> {
+    const isDue = Date.now() - this.#repeatedAt[need] >= interval
+    if (isDue) this.#repeatedAt[need] = Date.now()
+    await (isDue ? this.#fetch(server) : this.#request)
   }
 
   /** Fetches the keys, once for all who wait. */

@@ -31,6 +31,7 @@ export class GoogleProvider extends OidcProvider {
     super(preset({
       name: 'google',
       signOut: false,
+      backChannelLogout: false,
       discoveryUrl: 'https://accounts.google.com/.well-known/openid-configuration'
     }, { clientAuthentication: 'client_secret_post' }, {
       ...options,

@@ -42,6 +42,8 @@ export class MicrosoftProvider extends OidcProvider {
     const authority = originOf('a sign-in host such as https://login.microsoftonline.us')(baseUrl, 'microsoft: baseUrl')
     super(preset({
       name: 'microsoft',
+      // Entra has front-channel logout alone.
+      backChannelLogout: false,
       discoveryUrl: `${authority}/${checkedTenant}/v2.0/.well-known/openid-configuration`,
       issuer: `${authority}/${UUID.test(checkedTenant) ? checkedTenant : '{tenantid}'}/v2.0`,
       // Userinfo has neither tid nor oid, and Microsoft recommends the ID token.

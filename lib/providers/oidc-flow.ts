@@ -9,7 +9,9 @@ import { AuthorizationCodeFlow, type FlowOptions } from './authorization-code.js
 import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { CHECK_CLOCK, failedAt, failure, providerFailure, redacted, unacceptable } from './failures.js'
 import { parsedJson, presentClaims } from './identity.js'
-import type { AuthorizationRequest, AuthorizationResponse, EndSessionRequest, UncheckedIdentity } from './provider.js'
+import type {
+  Authentication, AuthorizationRequest, AuthorizationResponse, EndSessionRequest, LogoutToken, UncheckedIdentity
+} from './provider.js'
 
 /** The claims about a user: of the verified ID token, and what userinfo adds. */
 export type OidcProfile = Record<string, unknown> & {
@@ -20,6 +22,8 @@ export type OidcProfile = Record<string, unknown> & {
 interface OidcFlowOptions extends FlowOptions, DiscoveryOptions {
   userinfo: boolean
   pushedAuthorizationRequests: boolean
+  backChannelLogout: boolean
+  acceptUntypedLogoutTokens: boolean
   responseMode?: 'form_post'
   identityOf: (profile: OidcProfile, idToken: OidcProfile) => UncheckedIdentity
 }
@@ -79,6 +83,24 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
     return url
   }
 
+  /** Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
+  async verifyLogoutToken (token: string): Promise<LogoutToken> {
+    const { verifiedLogoutToken } = await import('./logout-token.js')
+    try {
+      const server = await this.server()
+      return await verifiedLogoutToken(token, {
+        issuer: server.issuer,
+        clientId: this.client.client_id,
+        algorithms: server.id_token_signing_alg_values_supported ?? [],
+        acceptsUntyped: this.options.acceptUntypedLogoutTokens,
+        clockTolerance: CLOCK_TOLERANCE,
+        keyFor: find => this.#discovery.keyFor(server, find)
+      })
+    } catch (error) {
+      throw providerFailure(error)
+    }
+  }
+
   protected override async server (): Promise<oauth.AuthorizationServer> {
     return this.#discovery.server()
   }
@@ -99,14 +121,15 @@ export class OidcFlow extends AuthorizationCodeFlow<OidcFlowOptions> {
 
   protected override async userOf (
     tokens: oauth.TokenEndpointResponse, server: oauth.AuthorizationServer, response: AuthorizationResponse
-  ): Promise<{ identity: UncheckedIdentity, signed: AuthenticationContext }> {
+  ): Promise<{ identity: UncheckedIdentity } & Pick<Authentication, 'signed' | 'atProvider'>> {
     const { sub, ...claims } = acceptedIdToken(tokens, this.client, this.demands(response).maxAge !== undefined)
     // An empty claim of the ID token must not hide the one of userinfo.
-    const idToken = { ...presentClaims(claims), sub }
+    const idToken: OidcProfile = { ...presentClaims(claims), sub }
     const signed = signedProofIn(idToken)
     this.#assertContext(response, signed)
     const profile = await this.#withUserinfo(server, tokens.access_token, idToken)
-    return { identity: this.options.identityOf(profile, idToken), signed }
+    const identity = this.options.identityOf(profile, idToken)
+    return { identity, signed, ...(this.options.backChannelLogout && { atProvider: { sid: idToken.sid, sub } }) }
   }
 
   /** Refuses another `acr` than one that was asked for: to a provider, `acr_values` is a wish. */

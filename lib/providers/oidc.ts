@@ -9,7 +9,7 @@ import { checkedProviderOptions, issued } from './provider-options.js'
 import type { OidcFlow, OidcProfile } from './oidc-flow.js'
 import type {
   Authentication, AuthorizationRequest, AuthorizationResponse, ClientAuthentication, EndSessionRequest,
-  ExternalProvider, ProviderOptions, UncheckedIdentity
+  ExternalProvider, LogoutToken, ProviderOptions, UncheckedIdentity
 } from './provider.js'
 
 export type { OidcProfile } from './oidc-flow.js'
@@ -55,6 +55,13 @@ export type OidcProviderOptions = Omit<ProviderOptions, 'clientSecret'> & Client
   /** Whether users can sign out at the provider too; needs a `dataSecret`; default false. */
   signOut?: boolean | undefined
   /**
+   * Whether the provider may end sessions here, by logout tokens (OpenID Connect Back-Channel
+   * Logout 1.0); default false.
+   */
+  backChannelLogout?: boolean | undefined
+  /** Whether logout tokens need no `typ` and no `exp`, as of older providers; default false. */
+  acceptUntypedLogoutTokens?: boolean | undefined
+  /**
    * Leaves PKCE out, for a provider that refuses a `code_verifier`; default false. A stolen code is
    * then not bound to the browser that asked for it, except by the `nonce` of an ID token.
    */
@@ -80,6 +87,7 @@ export class OidcProvider implements ExternalProvider {
   readonly label: string | undefined
   readonly icon: string | undefined
   readonly signOut: boolean
+  readonly backChannelLogout: boolean
   readonly responseMode: 'form_post' | undefined
   readonly #flow: Once<OidcFlow>
 
@@ -99,9 +107,11 @@ export class OidcProvider implements ExternalProvider {
       withoutPkce: optional(boolean, false),
       userinfo: optional(boolean, true),
       pushedAuthorizationRequests: optional(boolean, false),
-      signOut: optional(boolean, false)
+      signOut: optional(boolean, false),
+      backChannelLogout: optional(boolean, false),
+      acceptUntypedLogoutTokens: optional(boolean, false)
     })
-    const { name, scopes, authorizationParams: { max_age: maxAge } } = checked
+    const { name, scopes, backChannelLogout, authorizationParams: { max_age: maxAge } } = checked
     if (!scopes.includes('openid')) throw new OptionsError(`${name}: scopes must contain "openid"`)
     if (maxAge !== undefined && !/^\d{1,10}$/.test(maxAge)) {
       throw new OptionsError(
@@ -111,12 +121,19 @@ export class OidcProvider implements ExternalProvider {
     if (!WELL_KNOWN.test(url.pathname)) {
       throw new OptionsError(`${name}: discoveryUrl must end in /.well-known/openid-configuration`)
     }
+    if (checked.acceptUntypedLogoutTokens && !backChannelLogout) {
+      throw new OptionsError(`${name}: acceptUntypedLogoutTokens needs backChannelLogout: true`)
+    }
+    if (backChannelLogout && issuer?.includes('{') === true) {
+      throw new OptionsError(`${name}: backChannelLogout needs the issuer of one tenant, without {tenantid}`)
+    }
     const issuers = issuer === undefined ? issuersOf(url) : [new URL(issuer)] as const
 
     this.name = name
     this.label = checked.label
     this.icon = checked.icon
     this.signOut = checked.signOut
+    this.backChannelLogout = backChannelLogout
     this.responseMode = checked.responseMode
     // oauth4webapi is loaded with the first sign-in, to keep the start of the application fast.
     this.#flow = new Once(async () => {
@@ -136,6 +153,11 @@ export class OidcProvider implements ExternalProvider {
   /** Override it for a provider with other parameters. */
   async endSessionUrl (request: EndSessionRequest): Promise<URL | null> {
     return (await this.#flow.done()).endSessionUrl(request)
+  }
+
+  /** Override it for a provider with other logout tokens. */
+  async verifyLogoutToken (token: string): Promise<LogoutToken> {
+    return (await this.#flow.done()).verifyLogoutToken(token)
   }
 
   /**

@@ -84,6 +84,21 @@ export interface Authentication {
   logoutHint?: unknown
   /** Whether it signs in only a user who has this identity already; default false. */
   isLinkedOnly?: boolean
+  /**
+   * What its logout tokens name: the session (`sid`), and the user (`sub`; default the subject). Of
+   * the session a hash is kept, and nothing else.
+   */
+  atProvider?: { sid?: unknown, sub: string }
+}
+
+/** The claims of a verified logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4). */
+export interface LogoutToken {
+  /** Unlike that of each other token of the provider. */
+  jti: string
+  /** The session that ended; one of the two is there. */
+  sid?: string
+  /** The user: all of their sessions ended, unless `sid` names one. */
+  sub?: string
 }
 
 /** A sign-out at the provider (OpenID Connect RP-Initiated Logout 1.0 section 2). */
@@ -118,6 +133,12 @@ export interface ExternalProvider {
   /** Whether users can sign out at the provider too, by {@link endSessionUrl}. Default false. */
   readonly signOut?: boolean
 
+  /**
+   * Whether the provider tells, by a logout token, that a session there has ended: see
+   * {@link verifyLogoutToken}. Default false.
+   */
+  readonly backChannelLogout?: boolean
+
   /** `form_post`: browsers post the response; its fields, and `user`, are the parameters then. */
   readonly responseMode?: 'form_post' | undefined
 
@@ -138,6 +159,14 @@ export interface ExternalProvider {
 
   /** Returns where the browser signs out at the provider; null if there is no such endpoint. */
   endSessionUrl? (request: EndSessionRequest): Promise<URL | null>
+
+  /**
+   * Verifies a logout token (OpenID Connect Back-Channel Logout 1.0 section 2.6). Whether it was
+   * used before is up to the caller.
+   *
+   * @throws AuthError `invalid_token`, or as above when it cannot be verified now
+   */
+  verifyLogoutToken? (token: string): Promise<LogoutToken>
 }
 
 /** The client secret in the Authorization header, or in the body (RFC 6749 section 2.3.1). */

@@ -31,6 +31,18 @@ export interface SessionProofs {
   sent?: SentRequest
   /** The user as whom the user of the session sees the application. */
   acting?: Acting
+  /** The session at the provider in which the user signed in, where the provider may end it. */
+  atProvider?: ProviderSession
+}
+
+/** A session at a provider. The hashes are of the provider's name and of an id there. */
+export interface ProviderSession {
+  /** The hash of the session (`sid`); absent where the ID token names none. */
+  session?: string
+  /** The hash of the user (`sub`). */
+  user: string
+  /** When the sign-in was started here, in milliseconds since the epoch. */
+  startedAt: number
 }
 
 /** The part of an impersonation in the session of the user who has started it. */

@@ -72,11 +72,18 @@ export const sessions = sqliteTable('svc_auth_sessions', {
   signedOut: integer('signed_out', { mode: 'boolean' }).notNull(),
   replacedBy: text('replaced_by'),
   /** The user whom an impersonation shows. */
-  shownUserId: text('shown_user_id')
+  shownUserId: text('shown_user_id'),
+  /** A hash of the provider, and of its id of the session in which the user signed in there. */
+  providerSession: text('provider_session'),
+  /** A hash of the provider, and of its id of the user. */
+  providerUser: text('provider_user')
 }, table => [
   index('svc_auth_sessions_user').on(table.userId),
   // Few sessions have an impersonation.
-  index('svc_auth_sessions_shown').on(table.shownUserId).where(sql`shown_user_id is not null`)
+  index('svc_auth_sessions_shown').on(table.shownUserId).where(sql`shown_user_id is not null`),
+  // Those of providers that tell of sign-outs.
+  index('svc_auth_sessions_provider_session').on(table.providerSession).where(sql`provider_session is not null`),
+  index('svc_auth_sessions_provider_user').on(table.providerUser).where(sql`provider_user is not null`)
 ])
 
 /** What may be used once, such as the sign-ins that were started at a provider. */

@@ -4,12 +4,15 @@ import type { Session } from 'fastify'
 import { KeyedMutex, TIMEOUT_MS, withTimeout } from '../base/concurrency.js'
 import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
+import { hasEnded } from './at-provider.js'
 import { isOver, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, type SavedPart, type SessionBackend, type SessionReplacement, type SessionToEnd,
   type SignedOut, ownRecordIn, preciseTime
 } from './record.js'
-import { ENDED_MS, type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS } from './store.js'
+import {
+  ENDED_MS, type EntryContent, type EntryKey, type OneTimeEntry, PENDING_MS, type ProviderEnd, type ProviderSession
+} from './store.js'
 
 /** What the mark of an ended session says of the sign-in that has replaced it. */
 interface EndMark {
@@ -145,6 +148,19 @@ export class ExpressSessions implements SessionBackend {
       return arrivedAt < overAt
     })
     return isBeside ? this.signOut({ id, userId: null }) : null
+  }
+
+  /** A store of the application does not find these sessions: each is refused when it comes. */
+  async endAtProvider ({ hash }: ProviderEnd, lifetime: number): Promise<null> {
+    await this.#store.write(entryId('ended-at-provider', hash), { endedAt: Date.now() }, lifetime)
+    return null
+  }
+
+  async hasEndedAtProvider (began: ProviderSession): Promise<boolean> {
+    return hasEnded(began, async hash => {
+      const note = await this.#store.read(entryId('ended-at-provider', hash))
+      return note && Number(Object(note).endedAt)
+    })
   }
 
   /** Ends a session that is open. Of two calls in different processes, both may succeed. */
@@ -291,16 +307,16 @@ export interface CallbackStore {
 
 /**
  * What the plugin keeps beside the sessions in their store: what sessions own, and the list of what
- * one has started; the mark that a session has ended; the notes that its user signed out, and that
- * the sign-in is over that has written it.
+ * one has started; the mark that a session has ended; the notes that its user signed out, that the
+ * sign-in is over that has written it, and that a session has ended at its provider.
  */
-type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in'
+type EntryKind = 'pending' | 'started' | 'ended' | 'signed-out' | 'signed-in' | 'ended-at-provider'
 
 /**
  * Returns the id of an entry: 36 characters, because some stores have a column of that width for
  * session ids. A client cannot use it as a session id, because cookies are signed.
  *
- * @param key a session id, or the kind and the hash of what a session owns
+ * @param key a session id, the kind and the hash of what a session owns, or the hash of an end
  */
 export function entryId (kind: EntryKind, key: string): string {
   return `svc-${digestOf(`${kind}:${key}`)}`

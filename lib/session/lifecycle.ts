@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ReplacedSession } from '../authentication.js'
 import { digestOf } from '../base/values.js'
+import { AuthError } from '../errors.js'
 import { sessionCookieName, signedIdsIn } from './cookies.js'
 import { sessionsUnavailable } from './express.js'
 import {
@@ -9,7 +10,7 @@ import {
 import {
   type SessionRecord, type SessionReplacement, type SignedOut, guestRecordIn, keepHidden, ownRecordIn, preciseTime
 } from './record.js'
-import { namedIdOf, sessionsOf } from './request-sessions.js'
+import { type RequestSessions, namedIdOf, sessionsOf } from './request-sessions.js'
 import { noteRequest, sentBy } from './sent-requests.js'
 import { forgetOthers, otherSessions } from './several-cookies.js'
 import { forgetStarts } from './start-cookies.js'
@@ -54,7 +55,8 @@ interface Replacement extends Pick<SessionReplacement, 'admits' | 'onlyOpen'> {
  * may still finish.
  *
  * @param record null for a session without a user
- * @throws AuthError `invalid_state` when the user signed out meanwhile; what `confirm` throws
+ * @throws AuthError `invalid_state` when the user signed out meanwhile, here or at the provider;
+ *   what `confirm` throws
  * @see OWASP ASVS 7.2.4
  */
 export async function replaceSession (
@@ -80,6 +82,7 @@ export async function replaceSession (
     ...(isEndless && { until: Date.now() + BROWSER_SESSION_MS }), ...withoutSent(record), ...sent
   }
   try {
+    await assertOpenAtProvider(sessions, written)
     // Saved now and not when the response is sent: a failure of the store must fail the sign-in.
     const replaced = before.sessionId
     const isAdmitted = isReplaced
@@ -88,6 +91,8 @@ export async function replaceSession (
       )
       : await sessions.saveRecord(request, written, { admits })
     for (const { id } of others) await sessions.backend.end(id)
+    // A logout that came meanwhile has not found the session.
+    await assertOpenAtProvider(sessions, written)
     await confirm?.(isAdmitted)
   } catch (error) {
     // The browser never learns the id of the new session.
@@ -98,6 +103,14 @@ export async function replaceSession (
   }
   if (cookieName !== undefined) nameInCookie(request, cookieName, before)
   forgetOthers(request)
+}
+
+/** Refuses a session that has ended at its provider already: `invalid_state`. */
+async function assertOpenAtProvider (
+  { backend }: RequestSessions, record: Pick<SessionRecord, 'atProvider'> | null
+): Promise<void> {
+  const hasEnded = record?.atProvider !== undefined && await backend.hasEndedAtProvider(record.atProvider)
+  if (hasEnded) throw new AuthError('invalid_state')
 }
 
 function withoutSent ({ sent: _, ...record }: NewRecord): NewRecord {

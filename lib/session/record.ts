@@ -6,7 +6,7 @@ import type { Claims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import type { Acting, SessionProofs } from '../schema/sessions.js'
 import { isOver } from './lifetime.js'
-import type { ListedSession, OneTimeEntries, SessionUser } from './store.js'
+import type { ListedSession, OneTimeEntries, ProviderEnd, ProviderSession, SessionUser } from './store.js'
 
 export type { Principal } from '../authentication.js'
 
@@ -284,6 +284,17 @@ export interface SessionBackend {
    * @returns null when this call signed out no user
    */
   signOutReplaced (id: string, arrivedAt: number): Promise<SignedOut | null>
+
+  /**
+   * Ends the sessions that began at a provider, also one whose sign-in is under way.
+   *
+   * @param lifetime milliseconds that a session can live, where a note is all that ends them
+   * @returns the users whose sessions ended; null where that is not known
+   */
+  endAtProvider (end: ProviderEnd, lifetime: number): Promise<SignedOut[] | null>
+
+  /** Whether a session has ended at the provider in which one here began. */
+  hasEndedAtProvider (began: ProviderSession): Promise<boolean>
 }
 
 /** The number of sessions that replace each other, for one request that is sent again. */

@@ -148,7 +148,7 @@ export class RequestSessions implements CallbackStore {
  * application saves it as it is.
  */
 export function watchSession (request: FastifyRequest, _reply: FastifyReply, done: () => void): void {
-  if (isWithoutSession(request)) Reflect.set(request, 'session', {})
+  if (isWithoutSession(request)) Reflect.set(request, 'session', { cookie: request.session?.cookie })
   else if (isInStore(request)) {
     const { backend: { entries } } = sessionsOf(request)
     // In the background: the browser has the session, so that no other request gets it.
@@ -180,9 +180,7 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
   const { sessionStore, session } = request
   const known = storeOf(session)
   if (known instanceof RequestSessions) return known
-  const sessions = isOwnStore(sessionStore)
-    ? new RequestSessions(sessionStore.backendFor(request), sessionStore.isRolling)
-    : new RequestSessions(new ExpressSessions(sessionStore), true)
+  const sessions = new RequestSessions(backendOf(request), isOwnStore(sessionStore) ? sessionStore.isRolling : true)
   replaceStore(session, sessionStore, sessions)
   if (isInStore(request)) sessions.note(session.sessionId, session)
   return sessions
@@ -192,6 +190,12 @@ export function sessionsOf (request: FastifyRequest): RequestSessions {
 export function namedIdOf (request: FastifyRequest): string | null {
   const { session } = request
   return sessionsOf(request).isStored(session) ? session.sessionId : namedIdsIn(request)[0] ?? null
+}
+
+/** Returns where sessions are, also for a request that has none. */
+export function backendOf (request: FastifyRequest): SessionBackend {
+  const { sessionStore } = request
+  return isOwnStore(sessionStore) ? sessionStore.backendFor(request) : new ExpressSessions(sessionStore)
 }
 
 /** The symbols by which sessions refer to their store: one for each copy of @fastify/session. */

@@ -3,8 +3,10 @@ import { digestOf } from '../base/values.js'
 import { AuthError } from '../errors.js'
 import type { SessionData } from '../schema/sessions.js'
 import {
-  type EndedSession, type FoundSession, PENDING_MS, type SessionRows, type SessionUser, type StoredSessions
+  ENDED_AT_PROVIDER, type EndedSession, type EntryKey, type FoundSession, PENDING_MS, type ProviderEnd,
+  type ProviderSession, type SessionRows, type SessionUser, type StoredSessions
 } from './store.js'
+import { hasEnded } from './at-provider.js'
 import { BROWSER_SESSION_MS, type CookieOptions, membersIn, noteIn, withoutMaxAge } from './lifetime.js'
 import {
   MAX_HOPS, type OwnedEntries, ReadRecord, type SavedPart, type SessionBackend, type SessionRecord,
@@ -109,6 +111,20 @@ export class RowSessions implements SessionBackend {
     return isUnknown ? signOutRow(this.#rows, digestOf(id)) : null
   }
 
+  /** The record comes first: a session that is written meanwhile is ended here, or finds it. */
+  async endAtProvider (end: ProviderEnd): Promise<SignedOut[]> {
+    const now = Date.now()
+    await this.entries.put({ ...endKey(end.hash), content: { endedAt: now }, startedAt: now }, 1)
+    return await this.#rows.endAtProvider?.(end, now) ?? []
+  }
+
+  async hasEndedAtProvider (began: ProviderSession): Promise<boolean> {
+    return hasEnded(began, async hash => {
+      const content = await this.entries.find(endKey(hash))
+      return content && Number(content.endedAt)
+    })
+  }
+
   #dataOf ({ cookie, svcAuth, ...ofApplication }: Session): SessionData | null {
     // The plugin's part of a session without a user is a note, for which there are no columns.
     const members = svcAuth === undefined || svcAuth.principal ? ofApplication : { ...ofApplication, svcAuth }
@@ -117,6 +133,10 @@ export class RowSessions implements SessionBackend {
     if (!hasMembers && !isChanged) return null
     return storable({ ...(hasMembers && { members }), ...(isChanged && { cookie: changed }) })
   }
+}
+
+function endKey (hash: string): EntryKey {
+  return { hash, kind: ENDED_AT_PROVIDER, owner: hash }
 }
 
 /**

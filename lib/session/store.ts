@@ -72,7 +72,7 @@ export interface Revocations {
   follow (listener: RevocationListener): Promise<void>
 }
 
-export type { Acting, EntryContent } from '../schema/sessions.js'
+export type { Acting, EntryContent, ProviderSession } from '../schema/sessions.js'
 
 /** What may be used once: a sign-in that was started at a provider, a second step, a challenge. */
 export interface OneTimeEntry {
@@ -94,14 +94,13 @@ export type EntryKey = Pick<OneTimeEntry, 'hash' | 'kind' | 'owner'>
 /**
  * The optional member `entries` of an {@link AuthStore}, beside `sessions`. Each method is atomic,
  * also between processes. Entries are removed in the background: after ten minutes; of the kinds
- * `used-registration` and `mail-attempts`, after 25 hours.
+ * `used-registration`, `mail-attempts` and `ended-at-provider`, after 25 hours.
  */
 export interface OneTimeEntries {
   /**
    * Writes an entry; it replaces one with the same hash, and the attempts at that one. Of more than
-   * `most` of its owner and kind, the oldest are removed. An entry of the kinds
-   * `used-registration` and `mail-attempts` is durable when this resolves; others may be lost when
-   * the machine crashes.
+   * `most` of its owner and kind, the oldest are removed. An entry of the kinds that live for 25
+   * hours is durable when this resolves; others may be lost when the machine crashes.
    */
   put (entry: OneTimeEntry, most: number): Promise<void>
 
@@ -152,8 +151,13 @@ export const OPERATOR_LINK = 'operator-link'
 /** The kind of the record of an attempt at the code of a mail to sign in, for the address. */
 export const MAIL_ATTEMPTS = 'mail-attempts'
 
+/** The kind of the record that a session, or all of a user, have ended at a provider. */
+export const ENDED_AT_PROVIDER = 'ended-at-provider'
+/** The kind of the record that a logout token of a provider was used. */
+export const LOGOUT_TOKEN = 'logout-token'
+
 /** The kinds that record a use: a crash that lost one would allow a second use within the day. */
-export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION, MAIL_ATTEMPTS]
+export const RECORDS_OF_USE: readonly string[] = [USED_REGISTRATION, MAIL_ATTEMPTS, ENDED_AT_PROVIDER]
 
 /** The kind of an entry that was taken, where its row is kept. */
 export const TAKEN = ' taken'
@@ -225,6 +229,14 @@ export interface EndedSession {
   isRecorded?: boolean
 }
 
+/** What ends at a provider: one session there, or all of a user. */
+export interface ProviderEnd {
+  /** The member of {@link ProviderSession} that has the hash. */
+  by: 'session' | 'user'
+  /** The hash. */
+  hash: string
+}
+
 /** A session in the list of a user's sessions. */
 export interface ListedSession
   extends Omit<NewSession, 'user' | 'data' | 'admits' | 'onlyOpen'>, Pick<FoundSession, 'seenAt'> {
@@ -290,6 +302,15 @@ export interface StoredSessions {
    * have none of them.
    */
   showing? (userId: string, now: number): Promise<ShowingSession[]>
+
+  /**
+   * Ends the open sessions whose `proofs.atProvider`, as of the insertion, has this hash. Without
+   * it no provider can have `backChannelLogout`.
+   *
+   * @returns the users whose sessions ended, each once, and whether that is recorded for the other
+   *   processes: see `Revocations`
+   */
+  endAtProvider? (end: ProviderEnd, now: number): Promise<Array<{ userId: string, isRecorded: boolean }>>
 }
 
 /** The longest time that a request may run on after its session has ended. */

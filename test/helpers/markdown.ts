@@ -90,7 +90,7 @@ export class Documentation {
   routesWithoutNext (): string[] {
     const text = this.section('Routes').text.replaceAll(/\s+/g, ' ')
     const [, names = ''] = /all but (.*?) also take `next` and `error_next`/.exec(text) ?? []
-    return new Markdown(names).code().map(name => `/auth/local/${name}`)
+    return new Markdown(names).code().map(name => name.includes('/') ? `/auth/${name}` : `/auth/local/${name}`)
   }
 
   /** What is under a heading of docs/, on the page that has it: a table or a rule is on one page. */

@@ -44,9 +44,12 @@ export class OpenIdProvider {
     })
   }
 
-  /** Follows an authorization request as a browser does, up to the redirect back to the application: returns that callback URL. */
-  async authorize (authorizationUrl: string): Promise<URL> {
-    const cookies = new Map<string, string>()
+  /**
+   * Follows an authorization request as a browser does, up to the redirect back to the application: returns that callback URL.
+   *
+   * @param cookies of the browser: with them it stays signed in there
+   */
+  async authorize (authorizationUrl: string, cookies = new Map<string, string>()): Promise<URL> {
     let url = new URL(authorizationUrl)
     while (url.origin === this.issuer) {
       const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
@@ -60,6 +63,17 @@ export class OpenIdProvider {
       url = new URL(location, url)
     }
     return url
+  }
+
+  /** Signs the browser out there, as the person who confirms it does. */
+  async endSession (cookies: ReadonlyMap<string, string>): Promise<void> {
+    const headers = { cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') }
+    const page = await (await fetch(`${this.issuer}/session/end`, { headers })).text()
+    const [, xsrf = ''] = /name="xsrf" value="([^"]+)"/.exec(page) ?? []
+    const { status } = await fetch(`${this.issuer}/session/end/confirm`, {
+      method: 'POST', redirect: 'manual', headers, body: new URLSearchParams({ xsrf, logout: 'yes' })
+    })
+    if (status !== 303) throw new Error(`the sign-out there was answered ${status}`)
   }
 
   async #open (url: URL, cookie: string): Promise<IncomingMessage> {

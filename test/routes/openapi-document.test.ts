@@ -33,7 +33,7 @@ async function operations (
   await app.register(authPlugin, {
     baseUrl: 'https://app.example',
     providers: [new OidcProvider({
-      name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', signOut: true
+      name: 'own', discoveryUrl: 'https://id.example/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', signOut: true, backChannelLogout: true
     })],
     local: localProvider(local),
     dataSecret: LOCAL_SECRET,

@@ -47,7 +47,7 @@ t.test('no update of a session on Postgres changes a column that an index reads'
 
   t.strictSame([...changed].sort(), ['claims', 'data', 'ended_at', 'expires_at', 'generation', 'proofs', 'seen_at', 'signed_out'])
   const indexed = (await query(INDEXED)).map(({ attname }) => String(attname))
-  t.strictSame(indexed, ['id_hash', 'shown_user_id', 'user_id'])
+  t.strictSame(indexed, ['id_hash', 'provider_session', 'provider_user', 'shown_user_id', 'user_id'])
   t.strictSame(indexed.filter(column => changed.has(column)), [])
 
   for (const index of ['(seen_at)', "((claims ->> 'sub'))", '(id_hash) where ended_at is null']) {

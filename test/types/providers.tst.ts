@@ -3,7 +3,7 @@ import authPlugin, {
   AppleProvider, type AppleProviderOptions,
   Auth0Provider, type Auth0ProviderOptions, AuthError, type AuthorizationRequest, type AuthorizationResponse,
   type EndSessionRequest, type ExternalProvider, FacebookProvider, type FacebookProviderOptions, GitHubProvider, type GitHubProviderOptions,
-  GoogleProvider, type GoogleProviderOptions, type Identity, MicrosoftProvider, type MicrosoftProviderOptions,
+  GoogleProvider, type GoogleProviderOptions, type Identity, type LogoutToken, MicrosoftProvider, type MicrosoftProviderOptions,
   OAuth2Provider, type OAuth2ProviderOptions, OidcProvider, type OidcProfile, type OidcProviderOptions,
   type ProviderApi, type ProviderOptions, type ProviderTokens, providersFromEnv, type UncheckedIdentity
 } from 'fastify-svc-auth'
@@ -52,6 +52,17 @@ describe('every provider', () => {
     expect<OidcProvider>().type.toBeAssignableTo<Required<Pick<ExternalProvider, 'signOut' | 'endSessionUrl'>>>()
     expect<(request: EndSessionRequest) => Promise<URL | null>>().type.toBe<NonNullable<ExternalProvider['endSessionUrl']>>()
     expect<EndSessionRequest>().type.toBeAssignableFrom<{ redirectUri: string, state: string }>()
+  })
+
+  test('takes backChannelLogout where its provider sends logout tokens', () => {
+    expect(OidcProvider).type.toBeConstructableWith({ ...oidc, backChannelLogout: true, acceptUntypedLogoutTokens: true })
+    expect(Auth0Provider).type.toBeConstructableWith({ ...client, domain: 'tenant.example', backChannelLogout: undefined })
+    expect(OidcProvider).type.not.toBeConstructableWith({ ...oidc, backChannelLogout: 'true' })
+    expect(GoogleProvider).type.not.toBeConstructableWith({ ...client, backChannelLogout: true })
+    expect(MicrosoftProvider).type.not.toBeConstructableWith({ ...client, backChannelLogout: true })
+    expect<OidcProvider>().type.toBeAssignableTo<Required<Pick<ExternalProvider, 'backChannelLogout' | 'verifyLogoutToken'>>>()
+    expect<(token: string) => Promise<LogoutToken>>().type.toBe<NonNullable<ExternalProvider['verifyLogoutToken']>>()
+    expect<LogoutToken>().type.toBe<{ jti: string, sid?: string, sub?: string }>()
   })
 
   test('checks the types of the common options', () => {

@@ -10,8 +10,8 @@ import { Sweeper, lazilyBy } from '../../base/concurrency.js'
 import { BoundedMap } from '../../base/values.js'
 import {
   ENDED_MS, type EndedSession, type EntryContent, type EntryKey, type FoundSession, type ListedSession, MAX_LISTED,
-  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, RECORDS_OF_USE, RECORD_MS, type SessionChange,
-  type SessionUser, type ShowingSession, type StoredSessions, unwrittenRow
+  type NewSession, type OneTimeEntries, type OneTimeEntry, PENDING_MS, type ProviderEnd, RECORDS_OF_USE, RECORD_MS,
+  type SessionChange, type SessionUser, type ShowingSession, type StoredSessions, unwrittenRow
 } from '../../session/store.js'
 import { applyRule, factorExists, makesUser } from '../apply-rule.js'
 
@@ -430,6 +430,18 @@ export class MemorySessions implements StoredSessions {
       listed.push({ idHash, userId, userAgent, createdAt, seenAt, expiresAt, proofs })
     }
     return listed.sort((a, b) => b.seenAt - a.seenAt).slice(0, MAX_LISTED)
+  }
+
+  async endAtProvider ({ by, hash }: ProviderEnd, now: number): ReturnType<Required<StoredSessions>['endAtProvider']> {
+    const users = new Set<string>()
+    for (const row of this.#rows.values()) {
+      if (row.userId === null || !isOpen(row, now)) continue
+      const { proofs }: SessionUser = JSON.parse(row.user)
+      if (proofs.atProvider?.[by] !== hash) continue
+      row.endedAt = now
+      users.add(row.userId)
+    }
+    return Array.from(users, userId => ({ userId, isRecorded: false }))
   }
 
   #remove (idHash: string): void {

@@ -26,13 +26,15 @@ export const POSTGRES_MIGRATIONS: Migrations = {
       'CREATE TABLE "svc_auth_factors" (\n\t"factor_id" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"kind" text NOT NULL,\n\t"name" text,\n\t"secret" text,\n\t"data" jsonb NOT NULL,\n\t"counter" bigint NOT NULL,\n\t"created_at" bigint NOT NULL,\n\t"used_at" bigint\n);',
       'CREATE TABLE "svc_auth_pending" (\n\t"hash" text PRIMARY KEY NOT NULL,\n\t"kind" text NOT NULL,\n\t"owner" text NOT NULL,\n\t"content" jsonb NOT NULL,\n\t"attempts" integer NOT NULL,\n\t"started_at" bigint NOT NULL\n);',
       'CREATE TABLE "svc_auth_revocations" (\n\t"id" uuid PRIMARY KEY NOT NULL,\n\t"user_id" uuid NOT NULL,\n\t"revoked_at" bigint NOT NULL\n);',
-      'CREATE TABLE "svc_auth_sessions" (\n\t"id_hash" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid,\n\t"provider" text,\n\t"claims" jsonb,\n\t"generation" integer NOT NULL,\n\t"proofs" jsonb,\n\t"data" jsonb,\n\t"user_agent" text,\n\t"created_at" bigint NOT NULL,\n\t"seen_at" bigint NOT NULL,\n\t"expires_at" bigint NOT NULL,\n\t"ended_at" bigint,\n\t"signed_out" boolean NOT NULL,\n\t"replaced_by" text,\n\t"shown_user_id" uuid\n) WITH (fillfactor = 85);',
+      'CREATE TABLE "svc_auth_sessions" (\n\t"id_hash" text PRIMARY KEY NOT NULL,\n\t"user_id" uuid,\n\t"provider" text,\n\t"claims" jsonb,\n\t"generation" integer NOT NULL,\n\t"proofs" jsonb,\n\t"data" jsonb,\n\t"user_agent" text,\n\t"created_at" bigint NOT NULL,\n\t"seen_at" bigint NOT NULL,\n\t"expires_at" bigint NOT NULL,\n\t"ended_at" bigint,\n\t"signed_out" boolean NOT NULL,\n\t"replaced_by" text,\n\t"shown_user_id" uuid,\n\t"provider_session" text,\n\t"provider_user" text\n) WITH (fillfactor = 85);',
       'ALTER TABLE "svc_auth_factors" ADD CONSTRAINT "svc_auth_factors_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'ALTER TABLE "svc_auth_sessions" ADD CONSTRAINT "svc_auth_sessions_user_id_svc_auth_users_user_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."svc_auth_users"("user_id") ON DELETE cascade ON UPDATE no action;',
       'CREATE INDEX "svc_auth_factors_user" ON "svc_auth_factors" USING btree ("user_id");',
       'CREATE INDEX "svc_auth_pending_owner" ON "svc_auth_pending" USING btree ("owner");',
       'CREATE INDEX "svc_auth_sessions_user" ON "svc_auth_sessions" USING btree ("user_id");',
-      'CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ("shown_user_id") WHERE shown_user_id is not null;'
+      'CREATE INDEX "svc_auth_sessions_shown" ON "svc_auth_sessions" USING btree ("shown_user_id") WHERE shown_user_id is not null;',
+      'CREATE INDEX "svc_auth_sessions_provider_session" ON "svc_auth_sessions" USING btree ("provider_session") WHERE provider_session is not null;',
+      'CREATE INDEX "svc_auth_sessions_provider_user" ON "svc_auth_sessions" USING btree ("provider_user") WHERE provider_user is not null;'
     ]
   }],
   grants: [{

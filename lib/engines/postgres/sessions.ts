@@ -1,4 +1,5 @@
 import { hash as digest } from 'node:crypto'
+import type { PgColumn } from 'drizzle-orm/pg-core'
 import { Sweeper } from '../../base/concurrency.js'
 import {
   type SQL, and, attempts as counts, count, desc, eq, getTableColumns, gt, inArray, isNull, lt, lte, not,
@@ -29,6 +30,7 @@ export function postgresSessions (
     find: find(database),
     insert: insert(database),
     end: end(database, revocations),
+    endAtProvider: endAtProvider(database, revocations),
     entries: postgresEntries(database),
     userId: USER_ID
   })
@@ -108,7 +110,8 @@ function insertionOf (db: PostgresDrizzle, { replaces, admits }: Insertion): Bui
     .select(sql`select ${given('idHash')}, ${given('userId')}::uuid, ${given('provider')}, ${jsonOrNull('claims')},
       ${given('generation')}::int, ${jsonOrNull('proofs')}, ${jsonOrNull('data')}, ${given('userAgent')},
       ${given('createdAt')}::bigint, ${given('createdAt')}::bigint, ${given('expiresAt')}::bigint, null::bigint,
-      false, ${replacedBy}, ${given('shownUserId')}::uuid${unlessRefused}`)
+      false, ${replacedBy}, ${given('shownUserId')}::uuid, ${given('providerSession')}, ${given('providerUser')}
+      ${unlessRefused}`)
     .onConflictDoUpdate({
       target: sessions.idHash,
       set: excluded({ data: sessions.data, expiresAt: sessions.expiresAt }),
@@ -141,7 +144,7 @@ function unwrittenOf (db: PostgresDrizzle, idHash: string, endedAt: string, outc
   const time = sql`${given(endedAt)}::bigint`
   return db.$with('unwritten').as(db.insert(sessions)
     .select(sql`select ${given(idHash)}, null::uuid, null, null::jsonb, 0, null::jsonb, null::jsonb, null,
-      ${time}, ${time}, ${time}, ${time}, ${outcome}, null::uuid where not exists (select from before)`))
+      ${time}, ${time}, ${time}, ${time}, ${outcome}, null::uuid, null, null where not exists (select from before)`))
 }
 
 function end (database: PostgresDatabase, revocations: PostgresRevocations): StoredSessions['end'] {
@@ -179,6 +182,36 @@ function endingOf (db: PostgresDrizzle, { isSignOut }: { isSignOut: boolean }) {
   return db.with(before, ended, ...ofSignOut)
     .select({ userId: before.userId, wasOpen: before.wasOpen, replacedBy: before.replacedBy })
     .from(before)
+}
+
+function endAtProvider (
+  database: PostgresDatabase, revocations: PostgresRevocations
+): Required<StoredSessions>['endAtProvider'] {
+  const statements = {
+    session: database.prepared(db => endingAtProvider(db, sessions.providerSession)),
+    user: database.prepared(db => endingAtProvider(db, sessions.providerUser))
+  }
+  return async ({ by, hash }, now) => {
+    const ended = await revocations.run(revocation => statements[by]({ hash, now, ...revocation }))
+    return ended.flatMap(({ userId }, index) => userId === null ? [] : [{ userId, isRecorded: index === 0 }])
+  }
+}
+
+/** Records the revocation for the first user: a session at a provider is one user's. */
+function endingAtProvider (db: PostgresDrizzle, column: PgColumn) {
+  const { idHash, userId } = sessions
+  // In one order, so that two of these statements do not wait for each other.
+  const open = db.$with('open').as(db.select({ idHash, userId })
+    .from(sessions)
+    .where(and(eq(column, given('hash')), isOpen))
+    .orderBy(idHash)
+    .for('no key update'))
+  const ended = db.$with('ended').as(db.update(sessions)
+    .set({ endedAt: sql`${given('now')}::bigint` })
+    .from(open)
+    .where(eq(sessions.idHash, open.idHash)))
+  const revocation = recordedRevocation(db, sql`(select user_id from ${open} order by user_id limit 1) first`)
+  return db.with(open, ended, revocation).selectDistinct({ userId: open.userId }).from(open).orderBy(open.userId)
 }
 
 const NUMBER = { mapFromDriverValue: Number }

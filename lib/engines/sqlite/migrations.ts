@@ -24,9 +24,11 @@ export const SQLITE_MIGRATIONS: Migrations = {
       'CREATE INDEX `svc_auth_factors_user` ON `svc_auth_factors` (`user_id`);',
       'CREATE TABLE `svc_auth_pending` (\n\t`hash` text PRIMARY KEY NOT NULL,\n\t`kind` text NOT NULL,\n\t`owner` text NOT NULL,\n\t`content` text NOT NULL,\n\t`attempts` integer NOT NULL,\n\t`started_at` integer NOT NULL\n);',
       'CREATE INDEX `svc_auth_pending_owner` ON `svc_auth_pending` (`owner`);',
-      'CREATE TABLE `svc_auth_sessions` (\n\t`id_hash` text PRIMARY KEY NOT NULL,\n\t`user_id` text,\n\t`provider` text,\n\t`claims` text,\n\t`generation` integer NOT NULL,\n\t`proofs` text,\n\t`data` text,\n\t`user_agent` text,\n\t`created_at` integer NOT NULL,\n\t`seen_at` integer NOT NULL,\n\t`expires_at` integer NOT NULL,\n\t`ended_at` integer,\n\t`signed_out` integer NOT NULL,\n\t`replaced_by` text,\n\t`shown_user_id` text,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
+      'CREATE TABLE `svc_auth_sessions` (\n\t`id_hash` text PRIMARY KEY NOT NULL,\n\t`user_id` text,\n\t`provider` text,\n\t`claims` text,\n\t`generation` integer NOT NULL,\n\t`proofs` text,\n\t`data` text,\n\t`user_agent` text,\n\t`created_at` integer NOT NULL,\n\t`seen_at` integer NOT NULL,\n\t`expires_at` integer NOT NULL,\n\t`ended_at` integer,\n\t`signed_out` integer NOT NULL,\n\t`replaced_by` text,\n\t`shown_user_id` text,\n\t`provider_session` text,\n\t`provider_user` text,\n\tFOREIGN KEY (`user_id`) REFERENCES `svc_auth_users`(`user_id`) ON UPDATE no action ON DELETE cascade\n);',
       'CREATE INDEX `svc_auth_sessions_user` ON `svc_auth_sessions` (`user_id`);',
-      'CREATE INDEX `svc_auth_sessions_shown` ON `svc_auth_sessions` (`shown_user_id`) WHERE shown_user_id is not null;'
+      'CREATE INDEX `svc_auth_sessions_shown` ON `svc_auth_sessions` (`shown_user_id`) WHERE shown_user_id is not null;',
+      'CREATE INDEX `svc_auth_sessions_provider_session` ON `svc_auth_sessions` (`provider_session`) WHERE provider_session is not null;',
+      'CREATE INDEX `svc_auth_sessions_provider_user` ON `svc_auth_sessions` (`provider_user`) WHERE provider_user is not null;'
     ]
   }],
   grants: [{

@@ -232,6 +232,7 @@ export function sqliteSessions (database: SqliteDatabase): SessionRows {
     find: find(database),
     insert: insertSession(database),
     end: end(database),
+    endAtProvider: endAtProvider(database),
     entries: sqliteEntries(database),
     userId: given('userId')
   })
@@ -339,4 +340,19 @@ function end (database: SqliteDatabase): StoredSessions['end'] {
     const { userId, endedAt, expiresAt, replacedBy } = session
     return { userId, wasOpen: endedAt === null && expiresAt > now, replacedBy }
   })
+}
+
+function endAtProvider (database: SqliteDatabase): Required<StoredSessions>['endAtProvider'] {
+  const { providerSession, providerUser, userId, endedAt, expiresAt } = sessions
+  const ending = (column: SQLiteColumn) => database.prepared(db => db.update(sessions)
+    .set({ endedAt: sql`${given('now')}` })
+    .where(and(eq(column, given('hash')), isNull(endedAt), gt(expiresAt, given('now'))))
+    .returning({ userId }))
+  const statements = { session: ending(providerSession), user: ending(providerUser) }
+
+  return async ({ by, hash }, now) => {
+    const ended = await database.write(() => statements[by]().all({ hash, now }))
+    const users = new Set(ended.flatMap(({ userId }) => userId ?? []))
+    return Array.from(users, userId => ({ userId, isRecorded: false }))
+  }
 }

@@ -6,15 +6,17 @@ import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { current, currentPrincipal } from '../../core/current-user.js'
 import { guestOf } from '../../core/guests.js'
 import { assertUserRecent } from '../recent.js'
+import { isText } from '../../claims.js'
 import { AuthError } from '../../errors.js'
 import { type ProviderIdentity, callHook, creating } from '../../hooks.js'
 import { refuseForeignResource, wantsHtml } from '../../core/site.js'
 import type { Outbox } from '../../core/mail-links.js'
 import { checkedIdentity } from '../../providers/identity.js'
 import type { Authentication, ExternalProvider } from '../../providers/provider.js'
+import { sessionAt } from '../../session/at-provider.js'
 import { WITHOUT_SESSION } from '../../session/cookies.js'
 import { type PendingSignIn, takePendingSignIn } from './pending-sign-ins.js'
-import { principalOf, recordIn } from '../../session/record.js'
+import { type SessionRecord, principalOf, recordIn } from '../../session/record.js'
 import { noteOf, noteRequest } from '../../session/sent-requests.js'
 import { forgetStarts } from '../../session/start-cookies.js'
 import { reauthenticateAs } from '../../core/complete-sign-in.js'
@@ -196,8 +198,17 @@ async function finishSignIn (auth: AuthContext, request: FastifyRequest, callbac
   })
   const { hintFor } = signOut === true ? await import('./sign-out.js') : {}
   const hint = await hintFor?.(auth, identity.provider, user.user.userId, authentication)
-  const ofCallback = { ...hint, callback: { state: digestOf(state), next } }
+  const ofCallback = { ...hint, ...beganAt(callback, authentication), callback: { state: digestOf(state), next } }
   await signIn(auth, request, { ...user, identity, method: 'provider', tokens, signed, remember, outbox, ofCallback })
+}
+
+/** What the session keeps of the one at the provider, if that may end it. */
+function beganAt (
+  { provider, pending: { startedAt } }: Callback, { identity: { subject }, atProvider }: Authentication
+): Pick<SessionRecord, 'atProvider'> {
+  if (provider.backChannelLogout !== true) return {}
+  const { sid, sub = subject } = atProvider ?? {}
+  return { atProvider: sessionAt(provider.name, { sid: isText(sid) ? sid : undefined, sub }, startedAt) }
 }
 
 /**
@@ -248,8 +259,8 @@ async function finishReauthentication (
   assertStarter(request, pending)
   const maxAge = Math.ceil((Date.now() - pending.startedAt) / 1000)
   const asked = { ...pending.asked, maxAge }
-  const { identity } = await authenticate(auth, { ...callback, pending: { ...pending, asked } })
-  await reauthenticateAs(auth, request, identity)
+  const authentication = await authenticate(auth, { ...callback, pending: { ...pending, asked } })
+  await reauthenticateAs(auth, request, authentication.identity, beganAt(callback, authentication))
 }
 
 /** Answers with what a test of a connection has found, and signs nobody in. */
