@@ -32,7 +32,8 @@ const FEATURES: readonly Feature[] = [
   { sections: async () => (await import('./features/account/page.js')).ACCOUNT_SECTIONS },
   { acts: EXTERNAL_ACTS, sections: async () => [(await import('./features/identities/pages.js')).methodsSection] },
   {
-    when: ({ providers }) => providers.some(({ backChannelLogout }) => backChannelLogout === true),
+    when: ({ providers, parts }) => parts.connections !== null ||
+      providers.some(({ backChannelLogout }) => backChannelLogout === true),
     acts: async () => (await import('./features/back-channel-logout/acts.js')).LOGOUT_ACTS
   },
   // Also in a process whose providers lack the option: sessions are shared.

@@ -50,7 +50,7 @@ export function urlOf ({ site, prefix }: Mountpoint, route: string): string {
 // Routes of providers. One that is added while the application runs has a kind and an id in its
 // name, `connection:{id}`, and its routes are below `connections/{id}`.
 
-type ProviderRouteName = 'login' | 'callback'
+type ProviderRouteName = 'login' | 'callback' | 'backchannel-logout'
 
 /** Returns the route of a provider below the prefix, such as `google/login`. */
 export function routeOfProvider (provider: string, route: ProviderRouteName): string {

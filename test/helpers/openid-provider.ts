@@ -19,6 +19,8 @@ export class OpenIdProvider {
   acr: string | undefined
   /** Whether that person consents. */
   consents = true
+  /** Tells the client that a user has signed out, if that has a `backchannel_logout_uri`. */
+  tellOfLogout: (subject: string) => Promise<void> = async () => {}
   /** Paths of the requests that came in. */
   readonly requests: string[] = []
   readonly issuer: string
@@ -112,6 +114,10 @@ export async function startOpenIdProvider (t: Test, { redirectUris, client, conf
     findAccount: (_context, accountId) => ({ accountId, claims: () => ({ ...idp.account, sub: accountId }) }),
     ...configuration
   })
+  idp.tellOfLogout = async subject => {
+    const client = await oidc.Client.find(idp.clientId)
+    await Object(client).backchannelLogout(subject)
+  }
   // Those that are registered later, too.
   Object.assign(oidc.Client.prototype, { redirectUriAllowed: (uri: string) => redirectUris.includes(uri) })
   const handle = oidc.callback()

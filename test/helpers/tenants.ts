@@ -1,4 +1,5 @@
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
+import type { Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
 import { Connections, type Connection, type ConnectionChange, type ConnectionsOptions } from '../../lib/connections.js'
 import { isPublicAddress } from '../../lib/core/public-addresses.js'
@@ -18,6 +19,8 @@ export interface Tenant {
   readonly idp: OpenIdProvider
   /** Those that are registered there; a connection adds its own. */
   readonly redirectUris: string[]
+  /** The logout tokens that it has sent. */
+  readonly logoutTokens: string[]
 }
 
 /** The customers, and the records of their domains. */
@@ -32,7 +35,17 @@ export async function startTenants (t: Test): Promise<Tenants> {
   const start = async (): Promise<Tenant> => {
     const redirectUris = [`${BASE_URL}/none`]
     const tls = { ...await authority.issue('localhost'), ca: authority.cert }
-    return { idp: await startOpenIdProvider(t, { redirectUris, tls, configuration: CONFIGURATION }), redirectUris }
+    const logoutTokens: string[] = []
+    const configuration: Configuration = {
+      ...CONFIGURATION,
+      features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
+      async fetch (_url, options) {
+        logoutTokens.push(new URLSearchParams(String(Object(options).body)).get('logout_token') ?? '')
+        return new Response()
+      }
+    }
+    const client = { backchannel_logout_uri: `${BASE_URL}/none` }
+    return { idp: await startOpenIdProvider(t, { redirectUris, tls, client, configuration }), redirectUris, logoutTokens }
   }
   const records = new Map<string, readonly string[] | Error>()
   replaceInternet(t, {

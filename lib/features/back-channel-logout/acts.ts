@@ -1,9 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Act, recordFailure } from '../../core/act.js'
 import { FORM_OR_JSON, type SchemaTypes, operation, operationIdOf } from '../../core/schema.js'
-import { OptionsError } from '../../errors.js'
+import { AuthError, OptionsError } from '../../errors.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import { WITHOUT_SESSION } from '../../session/cookies.js'
+import { type ProviderRoute, providerRoutes } from '../identities/provider-route.js'
 import { type LogoutProvider, endByLogoutToken } from './back-channel-logout.js'
 
 const MAX_BYTES = 16_384
@@ -15,12 +16,12 @@ const FAILURE = {
   properties: { error: { type: 'string' } }
 } as const
 
-const schemaOf = (provider: string) => {
+const schemaOf = ({ path, title }: ProviderRoute) => {
   const answers = { 200: { type: 'null', description: 'The sessions have ended, or there were none' } }
   const described = operation({
-    summary: `End the sessions of a user who has signed out at ${provider}`,
+    summary: `End the sessions of a user who has signed out at ${title}`,
     description: 'OpenID Connect Back-Channel Logout 1.0 section 2.5.',
-    operationId: operationIdOf(`${provider}/backchannel-logout`),
+    operationId: operationIdOf(`${path}/backchannel-logout`),
     user: 'anyone',
     answers
   })
@@ -39,17 +40,19 @@ const schemaOf = (provider: string) => {
 /** What providers ask when a session there ends. Such a request has no cookie, and no origin. */
 export const LOGOUT_ACTS: readonly Act[] = [{
   mount ({ scope, auth }) {
-    for (const provider of auth.providers.filter(tellsOfLogouts)) {
+    for (const route of providerRoutes(auth).filter(({ hasLogout }) => hasLogout)) {
       if (auth.listedSessions !== null && auth.listedSessions.endAtProvider === undefined) {
-        throw new OptionsError(`store.sessions needs endAtProvider: ${provider.name} has backChannelLogout`)
+        throw new OptionsError(`store.sessions needs endAtProvider: ${route.title} has backChannelLogout`)
       }
-      scope.withTypeProvider<SchemaTypes>().post(`/${provider.name}/backchannel-logout`, {
-        schema: schemaOf(provider.name),
+      scope.withTypeProvider<SchemaTypes>().post(`/${route.path}/backchannel-logout`, {
+        schema: schemaOf(route),
         config: WITHOUT_SESSION,
         bodyLimit: MAX_BYTES,
         preHandler: auth.limits.token,
         errorHandler: answerLogoutFailure
       }, async (request, reply) => {
+        const provider = await route.providerOf(request)
+        if (!tellsOfLogouts(provider)) throw new AuthError('not_found')
         await endByLogoutToken(auth, request, provider, request.body.logout_token)
         return reply.code(200).send()
       })

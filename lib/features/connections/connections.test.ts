@@ -548,3 +548,25 @@ onEach('what one process adds, changes and removes is so at the next request in 
   t.equal((await browser.get('/private')).statusCode, 401)
   t.equal((await two.inject(connection.loginPath)).statusCode, 404)
 })
+
+onEach('a logout at the provider of a connection ends its sessions here, those of other connections not', async (t, store) => {
+  const { tenants: [acme, other] } = await startTenants(t)
+  const { app } = await startConnectionApp(t, { store })
+  const [first, second] = [await connect(app, acme), await connect(app, other)]
+  const [ada, eve] = [new Browser(app), new Browser(app)]
+  await signInBy(ada, acme, first)
+  await signInBy(eve, other, second)
+  const send = async (path: string, token: string) => app.inject({
+    method: 'POST', url: new URL(path).pathname, headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: `logout_token=${token}`
+  })
+  await acme.idp.tellOfLogout('ada')
+  const [token = ''] = acme.logoutTokens
+
+  t.match(await send(second.backChannelLogoutUri, token), { statusCode: 400 }, 'of the provider of another customer')
+  t.match(await send(second.backChannelLogoutUri.replace(second.id, 'x'), token), { statusCode: 400 })
+  t.not(await userIdIn(ada), null)
+  t.match(await send(first.backChannelLogoutUri, token), { statusCode: 200, body: '' })
+
+  t.equal(await userIdIn(ada), null)
+  t.not(await userIdIn(eve), null)
+})

@@ -69,6 +69,8 @@ export interface Connection {
   clientId: string
   /** What the customer registers with their provider. */
   redirectUri: string
+  /** What they may register for back-channel logout. */
+  backChannelLogoutUri: string
   /** Where its users sign in: a path of the application. */
   loginPath: string
   /** Scopes besides `openid email profile`. */
@@ -251,6 +253,7 @@ export function shownConnection (auth: Pick<AuthContext, 'site' | 'prefix'>, fou
     issuer,
     clientId,
     redirectUri: urlOf(auth, routeOfProvider(provider, 'callback')),
+    backChannelLogoutUri: urlOf(auth, routeOfProvider(provider, 'backchannel-logout')),
     loginPath: pathOf(auth, routeOfProvider(provider, 'login')),
     scopes,
     domains: domains.map(shownDomain),

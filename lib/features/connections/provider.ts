@@ -7,7 +7,7 @@ import type { ProviderIdentity } from '../../hooks.js'
 import { checkedIdentity, claimsOfUser } from '../../providers/identity.js'
 import { OidcProvider, type OidcProfile } from '../../providers/oidc.js'
 import type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, LogoutToken, UncheckedIdentity
 } from '../../providers/provider.js'
 import type { ConnectionContent } from '../../schema/connections.js'
 import type { Sealer } from '../../sealed.js'
@@ -57,6 +57,7 @@ export function clientOf (
     clientId,
     ...credential,
     scopes: [...new Set([...SCOPES, ...scopes])],
+    backChannelLogout: true,
     // The customer has chosen the URLs.
     fetch: publicFetch
   })
@@ -108,6 +109,7 @@ export class ConnectionProviders {
 export class ConnectionProvider implements ExternalProvider {
   readonly name: string
   readonly provesAuthTime = true
+  readonly backChannelLogout = true
   readonly label: string
   readonly #found: FoundConnection
   readonly #client: OidcProvider
@@ -123,6 +125,10 @@ export class ConnectionProvider implements ExternalProvider {
 
   async authorizationUrl (request: AuthorizationRequest): Promise<URL> {
     return this.#client.authorizationUrl(request)
+  }
+
+  async verifyLogoutToken (token: string): Promise<LogoutToken> {
+    return this.#client.verifyLogoutToken(token)
   }
 
   async authenticate (response: AuthorizationResponse): Promise<Authentication> {

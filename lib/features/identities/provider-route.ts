@@ -11,6 +11,8 @@ export interface ProviderRoute {
   /** Names it in the document: `google`, `a connection`. */
   readonly title: string
   readonly responseMode: ExternalProvider['responseMode']
+  /** Whether it may end sessions here. */
+  readonly hasLogout: boolean
   /** Returns the name of the provider that a request is for, which there may be or not. */
   readonly nameOf: (request: FastifyRequest) => string
   /** @throws AuthError `not_found` */
@@ -24,6 +26,7 @@ export function providerRoutes (auth: AuthContext): ProviderRoute[] {
     path: provider.name,
     title: provider.name,
     responseMode: provider.responseMode,
+    hasLogout: provider.backChannelLogout === true,
     nameOf: () => provider.name,
     providerOf: async () => provider
   }))
@@ -33,6 +36,7 @@ export function providerRoutes (auth: AuthContext): ProviderRoute[] {
     path: 'connections/:id',
     title: 'a connection',
     responseMode: undefined,
+    hasLogout: true,
     nameOf,
     async providerOf (request) {
       const provider = await connections.providers.find(nameOf(request))
