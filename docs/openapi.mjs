@@ -9,6 +9,7 @@ import fastifySwagger from '@fastify/swagger'
 import Fastify from 'fastify'
 import authPlugin, { LocalIdentityProvider, OidcProvider, SqlAuthStore, openapiComponents } from 'fastify-svc-auth'
 import { ApiKeys } from 'fastify-svc-auth/api-keys'
+import { Connections } from 'fastify-svc-auth/connections'
 import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
@@ -42,6 +43,7 @@ async function documentOf (local) {
     passkeys: new Passkeys({ name: 'Application', relatedOrigins: ['https://other.example'], createOnSignIn: true }),
     store: new SqlAuthStore(':memory:'),
     apiKeys: new ApiKeys({ prefix: 'app', scopes: { read: 'Read', introspect: 'Check tokens' }, selfService: true }),
+    connections: new Connections(),
     oauthServer: new OAuthServer({
       resources: { 'https://app.example/api': { scopes: { read: 'Read' } } }, registration: true, device: { clients: ['cli'] }
     })

@@ -40,7 +40,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
   // The kernel: no feature and no engine, types included.
   core: { has: ['core/'], asks: BELOW },
   features: {
-    has: ['features.ts', 'features/', ...['api-keys', 'connections', 'mails', 'oauth-server', 'pages', 'passkeys', 'passwords', 'second-factor'].map(name => `${name}.ts`)],
+    has: [
+      'features.ts',
+      'features/',
+      ...['api-keys', 'connections', 'mails', 'oauth-server', 'pages', 'passkeys', 'passwords', 'second-factor'].map(name => `${name}.ts`)
+    ],
     // Those with tables of their own build the statements on them.
     asks: ['core', 'drizzle', 'schema', ...BELOW]
   },

@@ -126,7 +126,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
         secondFactor: secondFactorPage
       }
     },
-    parts: { secondFactor, passkeys, oauthServer, apiKeys, impersonation, guests, knownBrowsers },
+    parts: { secondFactor, passkeys, oauthServer, apiKeys, connections, impersonation, guests, knownBrowsers },
     changePasswordPage,
     layout,
     providers,
@@ -160,6 +160,7 @@ t.test('the defaults that the documentation has in tables are those of the code'
       passkeys: passkeys ?? nothing,
       oauthServer: oauthServer ?? nothing,
       apiKeys: apiKeys ?? nothing,
+      connections: connections ?? nothing,
       impersonation: impersonation ?? nothing,
       guests: guests ?? nothing,
       onGuest: onGuest ?? nothing,

@@ -1,5 +1,6 @@
 import { Signer } from '@fastify/cookie'
 import t from 'tap'
+import { BoundedMap } from '../lib/base/values.js'
 import { LocalIdentityProvider } from '../lib/features/local/local-identity-provider.js'
 import { type AuthPluginOptions, resolveOptions } from '../lib/options.js'
 import { Passkeys } from '../lib/passkeys.js'
@@ -72,6 +73,7 @@ t.test('options that are not given have a default', async t => {
       guests: null,
       knownBrowsers: null
     },
+    providerLabels: new BoundedMap(1000),
     sealer: null,
     layout: null,
     changePasswordPage: null,

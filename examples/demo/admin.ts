@@ -60,6 +60,10 @@ export async function mountAdmin (
     ${users.length === 0 && html`<p>No user has an e-mail, a domain or a name that begins with “${search}”.</p>`}
     ${next !== null && html`<p><a href="${pathOf({ search, order, after: next })}">Next page</a></p>`}
     <section>
+      <h2>Customers</h2>
+      <p><a href="/admin/connections">Connections</a> are the identity providers of customers.</p>
+    </section>
+    <section>
       <h2>Invite a user</h2>
       <p>Makes a link that gives this role to the first user who accepts it, within an hour.</p>
       <form class="line" method="post" action="/admin/invitations">${roleSelect('Role')}<button>Make a link</button></form>

@@ -3,6 +3,7 @@ import type { Database } from 'better-sqlite3'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import authPlugin, { AuthError, type ExternalProvider, LocalIdentityProvider, SqlAuthStore } from 'fastify-svc-auth'
 import { ApiKeys } from 'fastify-svc-auth/api-keys'
+import { Connections } from 'fastify-svc-auth/connections'
 import { OAuthServer } from 'fastify-svc-auth/oauth-server'
 import { Pages } from 'fastify-svc-auth/pages'
 import { Passkeys } from 'fastify-svc-auth/passkeys'
@@ -10,6 +11,7 @@ import { SecondFactor } from 'fastify-svc-auth/second-factor'
 import { mountAdmin } from './admin.js'
 import { mountApiDocs } from './api-docs.js'
 import { assistantOf, mountAssistant } from './assistant.js'
+import { mountConnections } from './connections.js'
 import { keepHistory } from './history.js'
 import { mountHome } from './home.js'
 import { html } from './html.js'
@@ -79,6 +81,7 @@ export async function mountApp (
       clients: [assistantOf(baseUrl)]
     }),
     apiKeys: new ApiKeys({ prefix: 'demo', scopes: { profile: 'See your name and your e-mail address' }, selfService: true }),
+    connections: new Connections(),
     impersonation: { allow: ({ actor, user }) => actor.claims.role === 'admin' && user.claims.role !== 'admin' },
     guests: { days: 30 },
     onGuest: notes.move,
@@ -96,6 +99,7 @@ export async function mountApp (
   mountScripts(app)
   if (mailbox !== null) mountMailbox(app, mailbox)
   await app.register(mountNotes, { notes })
+  await app.register(mountConnections)
   await app.register(mountAdmin, { historyOf: keepHistory(database) })
   await app.register(async links => {
     const usedTokens = new UsedTokens(database)

@@ -19,6 +19,10 @@ const PAGES = [
 /** What a page says about an action that succeeded, by the value of `?done=`. */
 const DONE = {
   signed_in: 'You are signed in. The link does not work again.',
+  connected: 'The connection is added.',
+  disconnected: 'The connection is removed.',
+  proven: 'The domain is proven.',
+  unproven: 'The domain is not proven: its record was not found.',
   granted: 'The role is granted.',
   withdrawn: 'The role is withdrawn.',
   blocked: 'The user is blocked and signed out.',

@@ -270,9 +270,9 @@ export class Accounts {
    * Removes the link at a provider that is gone for good, and ends all sessions of the user. The
    * address stays as it is. A user without another link has the link `application` then.
    *
-   * @returns false, and nothing was written, for a user without such a link
+   * @returns null, and nothing was written, for a user without such a link
    */
-  async leaveProvider (userId: string, provider: string): Promise<boolean> {
+  async leaveProvider (userId: string, provider: string): Promise<User | null> {
     return this.#change({ userId }, identityRules.leaveProvider(provider, Date.now()))
   }
 

@@ -169,13 +169,13 @@ function removeLink (
  * Removes the link at a provider that is gone. The address stays as it is: what the provider has
  * vouched for was so then.
  */
-function leaveProvider (provider: string, now: number): Rule<boolean> {
+function leaveProvider (provider: string, now: number): Rule<User | null> {
   return account => {
-    if (account === null || linkAt(account, provider) === undefined) return { result: false }
+    if (account === null || linkAt(account, provider) === undefined) return { result: null }
     const left = { ...account, links: account.links.filter(link => link.provider !== provider) }
     const isVerified = account.extras.email_verified === true
     const usable = left.links.length > 0 ? left : withLink(left, applicationLink(left, isVerified))
-    return { result: true, account: withSessionsEnded(usable, now) }
+    return { result: userOf(usable), account: withSessionsEnded(usable, now) }
   }
 }
 

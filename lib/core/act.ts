@@ -60,7 +60,8 @@ export function routeOfProvider (provider: string, route: ProviderRouteName): st
 /** Returns where forms that start something at a provider lead; undefined where none is mounted. */
 export function startPathOf ({ formPaths }: Pick<AuthContext, 'formPaths'>, provider: string): string | undefined {
   const [kind, id] = provider.split(':')
-  const path = formPaths.get(routeOfProvider(id === undefined ? provider : `${kind}::id`, 'login'))
+  const route = routeOfProvider(id === undefined ? provider : `${kind}::id`, 'login')
+  const path = formPaths.get(route)
   return id === undefined ? path : path?.replace(':id', id)
 }
 

@@ -81,8 +81,10 @@ export interface AuthContext {
   /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
   readonly formPaths: Map<string, string>
   /** Shows a page of the plugin with what a form has sent, by its path below the prefix. */
-  readonly pages: Map<string, (request: FastifyRequest, reply: FastifyReply, next: string | null) => Promise<FastifyReply>>
+  readonly pages: Map<string, ShowPage>
 }
+
+type ShowPage = (request: FastifyRequest, reply: FastifyReply, next: string | null) => Promise<FastifyReply>
 
 /** Whether the application lets a user see it as another one, now. */
 export type ActingRule = (actor: User, user: User) => Promise<boolean>

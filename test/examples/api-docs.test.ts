@@ -13,6 +13,7 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/.well-known/change-password',
     '/.well-known/passkey-endpoints', '/auth/oauth/token', '/auth/oauth/revoke', '/.well-known/oauth-authorization-server',
     '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
+    '/auth/connections/{id}/login', '/auth/connections/{id}/callback', '/auth/connections/{id}/backchannel-logout', '/auth/connections/start',
     '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',

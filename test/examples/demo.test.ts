@@ -163,6 +163,20 @@ t.test('roles are given by administrators, from the pages of the application', a
   t.equal(await roleOf(), undefined)
 })
 
+t.test('an administrator adds the identity provider of a customer, sees its record, and removes it', async t => {
+  const admin = new Visitor()
+  await admin.open(url)
+  await admin.register({ name: 'Sam', email: 'sam@example.com', password: 'an engine of analysis' })
+  t.equal(await new ExampleProcess(t, ['../lib/command/main.ts', 'grant', 'sam@example.com', '--claim', 'role=admin'], settings).end(), 0)
+  await admin.becomeAdministrator(url)
+  await admin.follow('Connections')
+  const typed = { name: 'Acme', issuer: 'https://id.acme.example', clientId: 'demo', clientSecret: 'a secret of the client', domain: 'acme.example' }
+
+  t.match((await admin.press('Add it', typed)).text, /acme\.example <small>claimed[^]*_svc-auth-challenge\.acme\.example TXT "svc-auth-/)
+  t.notMatch(admin.page.text, typed.clientSecret)
+  t.match((await admin.press('Remove')).text, 'There are none yet')
+})
+
 t.test('an administrator sees what a user sees, gives a reason, and comes back', async t => {
   const [admin, member] = [new Visitor(), new Visitor()]
   for (const [visitor, name] of [[admin, 'edith'], [member, 'ruth']] as const) {

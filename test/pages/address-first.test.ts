@@ -8,8 +8,10 @@ t.test('the sign-in page asks for the address first, and goes on by what its dom
   const { tenants: [acme] } = world
   const { app } = await startConnectionApp(t, { pages: new Pages({ name: 'Shop' }) })
   const connection = await connect(app, acme, { domains: ['example.com'] })
+  const before = await new Browser(app).get('/auth/pages/sign-in')
   await proveAll(app, world, connection)
   const browser = new Browser(app)
+  t.match(before.body, 'type="password"', 'without a proven domain nothing changes')
   const page = await browser.get('/auth/pages/sign-in?next=/home')
   t.match(page.body, /action="\/auth\/connections\/start"/)
   t.notMatch(page.body, 'type="password"')
@@ -35,6 +37,7 @@ t.test('the sign-in page asks for the address first, and goes on by what its dom
   t.match(wrong.body, 'type="password"', 'a failure stays at the second step')
   const invalid = await other.submit('/auth/connections/start', { ...fields, email: 'nobody' })
   t.equal(invalid.statusCode, 400)
+  t.notMatch(invalid.body, 'type="password"', 'a wrong address stays at the first')
 })
 
 t.test('a script is told where the sign-in of an address begins, with the address as the hint', async t => {

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, SqlAuthStore } from '../../lib/index.js'
 import { ApiKeys } from '../../lib/api-keys.js'
+import { Connections } from '../../lib/connections.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
 import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
@@ -55,7 +56,7 @@ const APPLICATIONS: Array<[local: LocalIdentityProviderOptions | null, options?:
     { passkeys, secondFactor, rateLimit: {} }
   ],
   [{ registration: { passkey: true, roles: ['member'] } }, { passkeys }],
-  [{}, { secondFactor, oauthServer, apiKeys, impersonation: { allow: () => true } }],
+  [{}, { secondFactor, oauthServer, apiKeys, connections: new Connections(), impersonation: { allow: () => true } }],
   [{ signInByMail: true, mails: { limits: false } }, { rateLimit: {}, secondFactor, passkeys: new Passkeys({ name: 'Shop', createOnSignIn: true }) }]
 ]
 

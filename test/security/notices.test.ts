@@ -8,6 +8,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 import type { Account } from '../../lib/accounts/account.js'
 import { ApiKeys } from '../../lib/api-keys.js'
+import { Connections } from '../../lib/connections.js'
 import authPlugin, { type AuthStore, type Mail, SqlAuthStore } from '../../lib/index.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
 import { Pages } from '../../lib/pages.js'
@@ -81,6 +82,7 @@ async function start (t: Test): Promise<World> {
     oauthServer: new OAuthServer({
       resources: { [`${BASE_URL}/mcp`]: { scopes: { read: 'Read' } } }, registration: true, clients: CLIENTS, device: { clients: ['cli'] }
     }),
+    connections: new Connections(),
     notices: { newBrowser: true }
   })
   app.get('/me', async request => ({ principal: request.principal }))
@@ -282,6 +284,9 @@ const OTHERS: readonly string[] = [
   'findUser', 'links', 'users', 'countUsers', 'checkPassword', 'factors', 'sessions', 'keys', 'grants', 'openMailToken', 'mailsSent',
   'signInUrl', 'user', 'refresh', 'caller', 'anyOf', 'refuseCrossOrigin', 'prefix',
   ...['User', 'Verified', 'SecondFactor', 'Claims', 'Recent', 'Bearer', 'BearerFor', 'Caller'].map(guard => `require${guard}`),
+  // Who is removed from a connection is told: lib/features/connections/connections.test.ts.
+  'connections', 'POST /auth/connections/start',
+  ...['login', 'callback', 'backchannel-logout'].map(act => `POST /auth/connections/:id/${act}`), 'GET /auth/connections/:id/callback',
   // An impersonation changes no credential; it has a notice of its own, which is optional.
   'impersonate', 'stopImpersonating', 'impersonationBar',
   // No methods, or for the class alone.

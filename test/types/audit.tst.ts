@@ -18,6 +18,7 @@ describe('the payload of an audit event', () => {
       'factor-added' | 'factor-removed' | 'recovery-codes' | 'recovery-code' | 'too-many-codes' | 'passkey-cloned' |
       'secret-unreadable' | 'sign-in-link' |
       'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed' |
+      'connection-created' | 'connection-changed' | 'connection-removed' | 'domain-proven' | 'domain-lapsed' |
       'key-created' | 'key-ended' | 'impersonation' | 'impersonation-end'
     >()
   })

@@ -78,8 +78,8 @@ export function shownDomain (
 
 /**
  * Looks up the record of a domain, and proves it for a connection. Another connection that had it
- * loses it where its own record is missing. Whoever had an address there is told apart from its new
- * owner: their address is disputed until they confirm it.
+ * loses it where its own record is missing. Users who had an address there are told apart from its
+ * new owner: their address is disputed until they confirm it.
  *
  * @throws AuthError `not_found` for a domain that the connection does not claim
  */

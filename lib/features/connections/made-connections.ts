@@ -191,15 +191,21 @@ export async function updateConnection (
  * end, and they keep their address as it is, by which a mail signs them in.
  */
 export async function removeConnection (
-  part: ConnectionsPart, { accounts, channel }: ConnectionsContext, id: unknown, source: ConnectionSource
+  part: ConnectionsPart, { accounts, channel, mailer }: ConnectionsContext, id: unknown, source: ConnectionSource
 ): Promise<boolean> {
   if (!isId(id) || !await part.rows.exists(id)) return false
   await part.rows.close(id, Date.now())
   const provider = CONNECTION + id
-  for await (const userId of linkedUsers(part, provider)) {
-    await accounts.leaveProvider(userId, provider)
-    audit('unlink', { userId, provider }, source)
-    announceRevoke(channel, userId, source)
+  for await (const users of linkedUsers(part, provider)) {
+    for (const userId of users) {
+      const user = await accounts.leaveProvider(userId, provider)
+      if (user === null) continue
+      audit('unlink', { userId, provider }, source)
+      announceRevoke(channel, userId, source)
+      mailer?.sendOfApplication('identity-unlinked', user, source.log)
+    }
+    // More mails than the queue has places for would be dropped.
+    await mailer?.sent()
   }
   await part.rows.remove(id)
   audit('connection-removed', { connectionId: id }, source)
@@ -207,10 +213,10 @@ export async function removeConnection (
 }
 
 /** Also a removal that was cut off is repeated: it begins with the users who are left. */
-async function * linkedUsers ({ rows }: ConnectionsPart, provider: string): AsyncGenerator<string> {
+async function * linkedUsers ({ rows }: ConnectionsPart, provider: string): AsyncGenerator<string[]> {
   for (let after = NO_ID; ;) {
     const users = await rows.linkedUsers(provider, after, 100)
-    yield * users
+    yield users
     const last = users.at(-1)
     if (last === undefined) return
     after = last

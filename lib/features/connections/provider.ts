@@ -7,7 +7,8 @@ import type { ProviderIdentity } from '../../hooks.js'
 import { checkedIdentity, claimsOfUser } from '../../providers/identity.js'
 import { OidcProvider, type OidcProfile } from '../../providers/oidc.js'
 import type {
-  Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, LogoutToken, UncheckedIdentity
+  Authentication, AuthorizationRequest, AuthorizationResponse, ExternalProvider, Identity, LogoutToken,
+  UncheckedIdentity
 } from '../../providers/provider.js'
 import type { ConnectionContent } from '../../schema/connections.js'
 import type { Sealer } from '../../sealed.js'

@@ -60,6 +60,11 @@ export class ConnectionRows {
     return (await (await this.#statements()).ofDomain({ domain }))[0] ?? null
   }
 
+  /** Whether a domain is proven for any connection. */
+  async hasDomains (): Promise<boolean> {
+    return (await (await this.#statements()).anyProven({})).length > 0
+  }
+
   /** Lists connections by id, with their domains. */
   async list (after: string, limit: number): Promise<FoundConnection[]> {
     return grouped(await (await this.#statements()).list({ after, limit }))
@@ -183,6 +188,9 @@ function statementsOn (database: SqlDatabase) {
       db => db.select(columns.row).from(domains).innerJoin(connections, isOfConnection)
         .where(and(eq(domains.domain, sql`cast(${given('domain')} as text)`), isNotNull(domains.provenAt), isOpen)),
       columns.row, 'reads'
+    ),
+    anyProven: database.query<{ domain: string }>(
+      db => db.select(returnedDomain).from(domains).where(isNotNull(domains.provenAt)).limit(1)
     ),
     list: database.query<Joined>(db => {
       const page = db.select().from(connections)

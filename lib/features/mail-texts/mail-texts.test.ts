@@ -38,10 +38,10 @@ for (const texts of LANGUAGES) {
       const mail = mailOf(kind, { language })
       const { subject, text, html: document } = textOf(mail)
       t.equal(subject, `${texts.kinds[kind].subject} - Shop`, kind)
-      const said = [texts.kinds[kind].text, mail.url, mail.code, mail.accountUrl].flatMap(part => part ?? [])
+      const said = [texts.kinds[kind].text.replace('{domain}', 'acme.example'), mail.url, mail.code, mail.accountUrl].flatMap(part => part ?? [])
       for (const part of said) {
         t.ok(text.split('\n').includes(part), `${kind}: ${part}`)
-        t.ok(document.includes(html`${part}`.source), `${kind}: ${part} in HTML`)
+        t.ok(document.replaceAll(/<[^>]*>/g, '').includes(html`${part}`.source), `${kind}: ${part} in HTML`)
       }
       t.notMatch(`${text}${document}`, /[{}]/, `${kind}: all names in braces are replaced`)
       t.notMatch(subject, /\d{6}/, 'no code in the subject')

@@ -30,7 +30,7 @@ export const signInPage = page({ path: '/pages/sign-in', whileImpersonating: tru
 })
 
 async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
-  const { request, texts, next, typed } = view
+  const { request, texts, next, typed, failure } = view
   const { common, signIn, mail } = texts
   const { formPaths } = auth
   const [byPassword, byMail] = [formPaths.get('local/login'), formPaths.get('local/mail-login')]
@@ -48,11 +48,11 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
     signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
   const fields = [emailTyped, passwordField(common.password), remember, offers.map(({ fields }) => fields)]
   // By the domain of an address the user may have to sign in elsewhere.
-  const byAddress = typed.email === undefined ? formPaths.get('connections/start') : undefined
-  if (byAddress !== undefined) {
-    const ask = htmlForm({
-      action: byAddress, hidden, fields: [emailTyped, remember, offers.map(({ fields }) => fields)], submit: common.continue
-    })
+  const byAddress = formPaths.get('connections/start')
+  const hasAddress = typed.email !== undefined && (failure?.code !== 'invalid_email' || typed.password !== undefined)
+  if (byAddress !== undefined && !hasAddress && await auth.parts.connections?.rows.hasDomains()) {
+    const asked = [emailTyped, remember, offers.map(({ fields }) => fields)]
+    const ask = htmlForm({ action: byAddress, hidden, fields: asked, submit: common.continue })
     return {
       title: signIn.title,
       script: offers[0]?.script ?? null,
