@@ -12,8 +12,8 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
   t.strictSame(Object.keys(document.paths), [
     '/.well-known/change-password',
     '/.well-known/passkey-endpoints', '/auth/oauth/token', '/auth/oauth/revoke', '/.well-known/oauth-authorization-server',
-    '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/local/register', '/auth/local/login',
-    '/auth/connections/{id}/login', '/auth/connections/{id}/callback', '/auth/connections/{id}/backchannel-logout', '/auth/connections/start',
+    '/auth/dev-provider/login', '/auth/dev-provider/callback', '/auth/connections/{id}/login', '/auth/connections/{id}/callback',
+    '/auth/connections/{id}/backchannel-logout', '/auth/local/register', '/auth/local/login',
     '/auth/local/token', '/auth/local/verify-token',
     '/auth/local/forgot-password', '/auth/local/reset-password', '/auth/local/verify-email',
     '/auth/local/change-password', '/auth/local/set-password', '/auth/local/change-email',
@@ -25,7 +25,7 @@ t.test('the sign-in routes are documented, and nothing else', async t => {
     '/auth/local/passkeys/script.js', '/auth/local/reauthenticate',
     '/auth/pages/sign-in', '/auth/pages/register', '/auth/pages/forgot-password', '/auth/pages/link-sent',
     '/auth/pages/confirm', '/auth/pages/account', '/auth/pages/factors', '/auth/pages/create-passkey', '/auth/pages/name', '/auth/pages/unlink',
-    '/auth/oauth/authorize', '/auth/local/grants/end', '/auth/local/keys', '/auth/local/keys/end',
+    '/auth/oauth/authorize', '/auth/local/grants/end', '/auth/local/keys', '/auth/local/keys/end', '/auth/connections/start',
     '/auth/session', '/auth/logout', '/auth/local/revoke', '/auth/local/sessions/end', '/auth/local/impersonation/end',
     '/.well-known/oauth-protected-resource/api'
   ])

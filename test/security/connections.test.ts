@@ -41,7 +41,7 @@ const metadata = (issuer: string, changes: object = {}) => ({
   ...changes
 })
 
-t.test('226: what a customer\'s provider answers leads no request into the network of this machine', async t => {
+t.test('attack 226: what a customer\'s provider answers leads no request into the network of this machine', async t => {
   const inside = 'https://inside.example/secret'
   for (const [name, answer, code] of [
     ['a redirect', (_request, response) => { response.writeHead(302, { location: inside }).end() }, 'provider_error'],
@@ -70,7 +70,7 @@ t.test('226: what a customer\'s provider answers leads no request into the netwo
   }
 })
 
-t.test('226: a name that leads into the network of this machine is no issuer', async t => {
+t.test('attack 226: a name that leads into the network of this machine is no issuer', async t => {
   const { app } = await startHostile(t, () => ({}))
   const { loginPath } = await app.auth.connections.create({ name: 'Inside', issuer: 'https://inside.example', clientId: 'c', clientSecret: 'a secret' })
 
@@ -80,7 +80,7 @@ t.test('226: a name that leads into the network of this machine is no issuer', a
   t.notMatch(answer.body, '169.254', 'the answer tells nothing of the network')
 })
 
-t.test('227: a customer\'s provider cannot speak for the provider of another customer', async t => {
+t.test('attack 227: a customer\'s provider cannot speak for the provider of another customer', async t => {
   const { tenants: [acme, other] } = await startTenants(t)
   const { app } = await startConnectionApp(t)
   const [first, second] = [await connect(app, acme), await connect(app, other)]
@@ -96,7 +96,7 @@ t.test('227: a customer\'s provider cannot speak for the provider of another cus
   t.match((await hostile.browser.get(hostile.loginPath)).json(), { code: 'provider_error' })
 })
 
-t.test('227: a response of one customer is refused at the callback of another, and the state is used up', async t => {
+t.test('attack 227: a response of one customer is refused at the callback of another, and the state is used up', async t => {
   const { tenants: [acme, other] } = await startTenants(t)
   const { app } = await startConnectionApp(t)
   const [first, second] = [await connect(app, acme), await connect(app, other)]
@@ -109,7 +109,7 @@ t.test('227: a response of one customer is refused at the callback of another, a
   t.equal(await userIdIn(browser), null)
 })
 
-t.test('228: a connection gets no account by an address outside of its proven domains', async t => {
+t.test('attack 228: a connection gets no account by an address outside of its proven domains', async t => {
   const world = await startTenants(t)
   const { tenants: [acme, other] } = world
   const made = await startConnectionApp(t)
@@ -134,7 +134,7 @@ t.test('228: a connection gets no account by an address outside of its proven do
   }
 })
 
-t.test('228: claims of a customer become no claims of the application', async t => {
+t.test('attack 228: claims of a customer become no claims of the application', async t => {
   const { tenants: [acme] } = await startTenants(t)
   const { app } = await startConnectionApp(t, { connections: { claims: () => ({ plan: 'small', connection: 'mine' }) } })
   const connection = await connect(app, acme)
@@ -146,7 +146,7 @@ t.test('228: claims of a customer become no claims of the application', async t 
   t.strictSame((await principalIn(browser))?.claims, { plan: 'small', connection: connection.id, sub: 'ada' })
 })
 
-t.test('229: a record of another connection, of another domain or of a parent proves no domain', async t => {
+t.test('attack 229: a record of another connection, of another domain or of a parent proves no domain', async t => {
   const { tenants: [acme, other], records } = await startTenants(t)
   const { app } = await startConnectionApp(t)
   const first = await connect(app, acme, { domains: ['a.example', 'b.example', 'sub.a.example'] })

@@ -19,7 +19,7 @@ describe('the payload of an audit event', () => {
       'secret-unreadable' | 'sign-in-link' |
       'reauthentication' | 'deletion' | 'revoke' | 'grant-given' | 'grant-ended' | 'token-replayed' |
       'connection-created' | 'connection-changed' | 'connection-removed' | 'domain-proven' | 'domain-lapsed' |
-      'key-created' | 'key-ended' | 'impersonation' | 'impersonation-end'
+      'key-created' | 'key-ended' | 'impersonation' | 'impersonation-end' | 'back-channel-logout'
     >()
   })
 
