@@ -10,7 +10,7 @@ t.test('options of a wrong form are refused with a sentence', async t => {
     [{}, issuer],
     [{ issuer: '' }, issuer],
     [{ issuer: 'Shop: Berlin' }, issuer],
-    [{ issuer: 'Shop', app: 'Shop' }, /^SecondFactor has no option "app"; expected one of issuer, tolerance, required, trusts, trustedBrowser$/],
+    [{ issuer: 'Shop', app: 'Shop' }, /^SecondFactor has no option "app"; expected one of issuer, tolerance, required, trusts, connections, trustedBrowser$/],
     [{ issuer: 'Shop', tolerance: 3 }, /^SecondFactor: tolerance must be a whole number from 0 to 2$/],
     [{ issuer: 'Shop', tolerance: -1 }, /^SecondFactor: tolerance must be/],
     [{ issuer: 'Shop', required: true }, /^SecondFactor: required must be a function$/],
