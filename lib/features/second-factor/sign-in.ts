@@ -9,6 +9,7 @@ import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
 import { type AuthContext, type Owner, type Proven, type WithAccounts, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
 import type { Outbox } from '../../core/mail-links.js'
+import { refuseOtherSignIn } from '../../core/required-connection.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
 import { cookiesNamed } from '../../session/cookies.js'
@@ -162,6 +163,7 @@ export async function continueSignIn (
   const { request, outbox } = submission
   const { identity, held, newUser } = waiting
   if (isBlocked(user)) throw new AuthError('blocked')
+  await refuseOtherSignIn(auth, { ...waiting, user }, first.method)
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
   const change = { identity: linkOf(identity), held, newUser, factors: addition }
   const writes = held !== null || addition !== undefined
