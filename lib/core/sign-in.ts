@@ -26,7 +26,8 @@ export async function signIn (auth: AuthContext, request: FastifyRequest, authen
   noteSubject(request, user.userId)
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
-  await refuseOtherSignIn(auth, authenticated, method)
+  // A new user was asked about before there was one, and is once more when the session is written.
+  if (isNew !== 'user') await refuseOtherSignIn(auth, authenticated, method)
 
   let proof: Proof = { method, at: Date.now() }
   if (!skipsFactor) assertCanAsk(auth, user)

@@ -36,10 +36,11 @@ interface World extends MailApp {
 }
 
 interface Options extends AuthPluginOptions {
+  readonly hasMailLimits?: boolean
   readonly registration?: LocalIdentityProviderOptions['registration']
 }
 
-async function start (t: Test, { registration, ...options }: Options = {}): Promise<World> {
+async function start (t: Test, { registration, hasMailLimits = false, ...options }: Options = {}): Promise<World> {
   const { local: _, ...whole } = wholeApp(() => {})
   const store = new SqlAuthStore(':memory:')
   const tenants = await startTenants(t)
@@ -57,7 +58,7 @@ async function start (t: Test, { registration, ...options }: Options = {}): Prom
       device: { clients: ['cli'] }
     }),
     ...options
-  }, { signInByMail: true, mails: { limits: false }, ...(registration !== undefined && { registration }) }, {}, addRoutes)
+  }, { signInByMail: true, mails: { limits: hasMailLimits }, ...(registration !== undefined && { registration }) }, {}, addRoutes)
   const { app } = made
   const connection = await connect(app, tenants.tenants[0], { domains: ['example.com'] })
   await proveAll(app, tenants, connection)
@@ -437,7 +438,10 @@ t.test('attack 230: a user of an enforced domain gets through no door, and nothi
   const { app, store, connection: { provider, loginPath: url } } = world
   const doors = await goToAll(world)
   await enforceQuietly(world)
-  const accounts = () => store.users({ search: null, blocked: null, order: 'id', after: null, limit: 500 })
+  const accounts = async () => {
+    const users = await store.users({ search: null, blocked: null, order: 'id', after: null, limit: 500 })
+    return Promise.all(users.map(async user => ({ user, links: await store.links(user.userId) })))
+  }
   const before = await accounts()
 
   for (const [name, , attempt] of doors) {
@@ -540,6 +544,24 @@ t.test('attack 230: a domain that is proven, also once more, for an enforced con
   t.notOk(await isSignedIn(again), 'and proven again')
 })
 
+t.test('a user who is deleted meanwhile does not keep the sessions of others; a store that fails does', async t => {
+  const world = await start(t)
+  const { app, store, connection } = world
+  const [gone, ada] = [await member(world), await member(world)]
+  const { users, change } = store
+  store.users = async query => {
+    const found = await users.call(store, query)
+    if (query.after === null) await app.auth.deleteUser(gone.userId).catch(() => {})
+    return found
+  }
+  await app.auth.connections.update(connection.id, { enforce: true })
+  t.equal((await ada.browser.get('/private')).statusCode, 401)
+  store.change = async () => { throw new Error('the database is down') }
+  await app.auth.connections.update(connection.id, { enforce: false })
+  await t.rejects(app.auth.connections.update(connection.id, { enforce: true }), { code: 'unavailable' })
+  store.change = change
+})
+
 t.test('users of an enforced domain sign in by its connection: who exists joins, and all go on with what they have', async t => {
   const world = await start(t)
   const { app, connection, tenants: { tenants: [acme] } } = world
@@ -598,14 +620,19 @@ t.test('attack 230: keys, grants and tokens are refused some days after the last
   t.strictSame((await all()).slice(0, 3), [200, 200, 200], 'without the rule they go on')
 })
 
-t.test('attack 230: a device and a code get no tokens once the user must sign in again', async t => {
+t.test('attack 230: a code gets no tokens, and a token opens nothing, once the user must sign in by the connection', async t => {
   const world = await start(t)
   const { app } = world
   const { browser } = await member(world)
   const client = new Client(app, 'cli', CLIENT)
-  const code = (await client.authorize(browser, { scope: 'read' })).get('code') ?? ''
+  const [code, other] = [await client.authorize(browser, { scope: 'read' }), await client.authorize(browser, { scope: 'read' })]
+    .map(answer => answer.get('code') ?? '')
+  const authorization = `Bearer ${(await client.redeem(String(other))).json().access_token}`
+  const ask = async (): Promise<number> => (await app.inject({ url: '/resource', headers: { authorization } })).statusCode
+  t.equal(await ask(), 200)
   await enforceQuietly(world)
-  t.match((await client.redeem(code)).json(), { error: 'invalid_grant' })
+  t.match((await client.redeem(String(code))).json(), { error: 'invalid_grant' })
+  t.equal(await ask(), 401)
 })
 
 t.test('a user whose address must be confirmed first gets no link', async t => {
@@ -659,6 +686,23 @@ t.test('a page says which way to go, by a button', async t => {
   t.equal(statusCode, 403)
   t.match(body, 'This address belongs to an organization')
   t.match(body, new RegExp(`<a class="button[^>]* href="${world.connection.loginPath}"[^>]*>Continue with Acme</a>`))
+})
+
+t.test('attack 230: a second request for a mail gets the answer of the first one, also where a mail was sent', async t => {
+  const world = await start(t, { hasMailLimits: true })
+  const users = [await member(world), await member(world)]
+  await enforceQuietly(world, { except: users.slice(1).map(({ userId }) => userId) })
+  for (const { email } of users) {
+    const ask = post(new Browser(world.app), 'local/mail-login', { email })
+    t.strictSame([codeOf(await ask()), codeOf(await ask())], ['sso_required', 'sso_required'])
+  }
+})
+
+t.test('attack 230: a user who is created while a connection begins to be required is not signed in', async t => {
+  const world = await start(t, { onSignIn: async () => enforceQuietly(world) })
+  const browser = new Browser(world.app)
+  t.equal(codeOf(await signInAt(browser, 'a', person({ email: 'ada@example.com' }))), 'sso_required')
+  t.equal(await principalIn(browser), null)
 })
 
 t.test('attack 230: a sign-in that a removal of its connection overtakes ends', async t => {
