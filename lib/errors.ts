@@ -40,6 +40,7 @@ export const ERRORS = {
   last_link: [409, 'This is the only sign-in method of the account; add another one first.'],
   user_in_use: [409, 'Data of this application still refers to the user; delete that data first.'],
   not_found: [404, 'Nothing was found at this path or with this id; check its spelling and the method of the request.'],
+  sso_required: [403, 'Users of this domain sign in by the provider of their organization.'],
   blocked: [403, 'This account is blocked; ask the operator of this application.'],
   unverified: [403, 'The e-mail address of this account is not confirmed yet; follow the link that was sent to it.'],
   email_missing: [403, 'This needs a confirmed e-mail address, and the account has none; add one first.'],
@@ -100,9 +101,10 @@ export class AuthError extends Error {
   /** Seconds after which the client may try again; undefined where that is not known. */
   readonly retryAfter: number | undefined
   /**
-   * Further members of the JSON body of three codes: `reauthenticate` has the user's `methods`;
+   * Further members of the JSON body of four codes: `reauthenticate` has the user's `methods`;
    * `second_factor_required` has them too, and the seconds until the sign-in expires, `expiresIn`;
-   * `choice_required` has the `methods` of the account, and the value that keeps them, `keep`.
+   * `choice_required` has the `methods` of the account, and the value that keeps them, `keep`;
+   * `sso_required` has the `provider` to sign in by, its `label`, and the path of its login, `url`.
    */
   readonly details: Readonly<Record<string, unknown>>
 

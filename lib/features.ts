@@ -95,6 +95,7 @@ const FEATURES: readonly Feature[] = [
     acts: async () => (await import('./features/connections/acts.js')).CONNECTION_ACTS,
     // The log says at the start that the tables are missing.
     preload: async ({ parts }) => parts.connections?.rows.find(''),
+    connectionRule: ({ parts }) => parts.connections?.rule ?? null,
     api: connectionMembers
   },
   { addHooks: watchBrowsers },
@@ -118,6 +119,11 @@ export function requirementOf (auth: Pick<AuthContext, 'parts'>): AuthContext['r
 /** Returns what says whether a user may act as another one; null for never. */
 export function actingRuleOf (auth: Pick<AuthContext, 'parts'>): AuthContext['mayAct'] {
   return FEATURES.flatMap(({ actingRule }) => actingRule?.(auth) ?? [])[0] ?? null
+}
+
+/** Returns which users must sign in by a connection; null for none. */
+export function connectionRuleOf (auth: Pick<AuthContext, 'parts'>): AuthContext['connectionRule'] {
+  return FEATURES.flatMap(({ connectionRule }) => connectionRule?.(auth) ?? [])[0] ?? null
 }
 
 /** Returns the features that the options ask for. */

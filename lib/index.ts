@@ -19,8 +19,8 @@ export type {
 } from './audit.js'
 export type { AuthenticationContext } from './authentication.js'
 export {
-  type Account, type AccountLink, type AccountStatus, type Block, type Credential, type Factor, type Link,
-  type Subject, type User, isBlocked, linksOf, statusOf, userOf
+  type Account, type AccountLink, type AccountStatus, type Block, type ConnectionUse, type Credential, type Factor,
+  type Link, type Subject, type User, isBlocked, linksOf, statusOf, userOf
 } from './accounts/account.js'
 export { Accounts, type OnCreate } from './accounts/accounts.js'
 export type {

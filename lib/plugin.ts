@@ -10,7 +10,9 @@ import type { AuthEvents } from './audit.js'
 import type { AuthContext } from './core/context.js'
 import { OptionsError } from './errors.js'
 import { assertAsksHook } from './hooks.js'
-import { METHODS, SIGN_IN_CHECKS, actingRuleOf, actsOf, featuresOf, membersOf, requirementOf } from './features.js'
+import {
+  METHODS, SIGN_IN_CHECKS, actingRuleOf, actsOf, connectionRuleOf, featuresOf, membersOf, requirementOf
+} from './features.js'
 import { redirectToBaseUrl } from './core/redirect-pages.js'
 import { isSecureOrLocal } from './core/fetching.js'
 import type { LocalIdentityProvider } from './features/local/local-identity-provider.js'
@@ -178,6 +180,7 @@ async function contextOf (app: FastifyInstance, options: ResolvedOptions): Promi
     signInChecks: SIGN_IN_CHECKS,
     requiresFactor: requirementOf(resolved),
     mayAct: actingRuleOf(resolved),
+    connectionRule: connectionRuleOf(resolved),
     limits: setUpRateLimits(counter, rateLimit),
     mailer
   }

@@ -18,6 +18,7 @@ const STATUS_BY_CODE: Record<AuthErrorCode, number> = {
   invalid_state: 400,
   access_denied: 403,
   not_allowed: 403,
+  sso_required: 403,
   provider_error: 502,
   provider_unavailable: 503,
   account_exists: 409,

@@ -47,6 +47,16 @@ export interface User {
   createdAt: Date
   /** The kinds of {@link Account.factors}, sorted by name; absent for a user without factors. */
   factors?: readonly FactorKind[]
+  /** The last sign-in by a connection, to an hour; absent for a user without one. */
+  connection?: ConnectionUse
+}
+
+/** The last sign-in of a user by a connection. */
+export interface ConnectionUse {
+  /** The connection: {@link Subject.provider}. */
+  provider: string
+  /** When the user signed in by it, to an hour. */
+  at: Date
 }
 
 /** A subject at a provider. */
@@ -124,7 +134,7 @@ export interface Account extends Readonly<Pick<User, 'userId' | 'email' | 'name'
 export function userOf (
   { userId, email, name, claims, extras }: Omit<Account, 'links' | 'passwordHash' | 'factors'>
 ): User {
-  const { blocked, created_at: createdAt = 0, factors } = extras
+  const { blocked, created_at: createdAt = 0, factors, connection } = extras
   return {
     userId,
     email,
@@ -137,7 +147,8 @@ export function userOf (
     ...(extras.is_new && { isNew: true }),
     ...(extras.guest && { guest: true }),
     ...(blocked !== undefined && { blocked: blockOf(blocked) }),
-    ...(factors !== undefined && { factors })
+    ...(factors !== undefined && { factors }),
+    ...(connection !== undefined && { connection: { ...connection, at: new Date(connection.at) } })
   }
 }
 
@@ -175,6 +186,21 @@ export function withFactors (account: Account, factors: readonly Factor[]): Acco
 export function withLink (account: Account, { provider, subject, claims }: AccountLink): Account {
   const links = [...account.links.filter(link => link.provider !== provider), { provider, subject, claims }]
   return { ...account, links: links.sort((a, b) => a.provider < b.provider ? -1 : 1) }
+}
+
+/** A sign-in by a connection is noted to an hour: most sign-ins then change nothing. */
+const NOTED_MS = 60 * 60_000
+
+/**
+ * Returns an account that notes a sign-in by a connection.
+ *
+ * @param at in milliseconds; undefined for another provider, of which nothing is noted
+ */
+export function withConnectionUse (account: Account, provider: string, at: number | undefined): Account {
+  const { connection: noted } = account.extras
+  const isNoted = noted?.provider === provider && Math.abs(Number(at) - noted.at) < NOTED_MS
+  if (at === undefined || isNoted) return account
+  return { ...account, extras: { ...account.extras, connection: { provider, at } } }
 }
 
 /** Returns an account after all sessions of its user were ended. */

@@ -2,8 +2,8 @@ import type { IdentityClaims } from '../claims.js'
 import { AuthError } from '../errors.js'
 import {
   type Account, type AccountLink, CONFIRMED, type Factor, GUEST, type Link, OWN_PROVIDERS, type Subject, type User,
-  assertCanonical, generationOf, isConfirmed, linkAt, linksOf, userOf, withEmail, withFactors, withLink,
-  withSessionsEnded, withVouching
+  assertCanonical, generationOf, isConfirmed, linkAt, linksOf, userOf, withConnectionUse, withEmail, withFactors,
+  withLink, withSessionsEnded, withVouching
 } from './account.js'
 import type { Rule } from './auth-store.js'
 
@@ -16,6 +16,8 @@ export interface LinkedIdentity extends Subject {
   claims: IdentityClaims
   /** The e-mail in its canonical form if the provider verified it; null otherwise. */
   verifiedEmail: string | null
+  /** When a connection reported it, in milliseconds; absent for another provider. */
+  connectionAt?: number | undefined
 }
 
 /** A user to create, with their first link. */
@@ -33,18 +35,21 @@ export interface NewUser extends Pick<User, 'userId' | 'email' | 'name' | 'claim
   passwordHash?: string
   /** Which they have from the beginning, such as a passkey; default none. */
   initialFactors?: readonly Factor[]
+  /** As in {@link LinkedIdentity}, of the link. */
+  connectionAt?: number | undefined
 }
 
 export function newAccount (newUser: NewUser, now: number): Account {
   assertCanSignIn(newUser)
-  const { userId, email, name, claims, link, passwordHash = null, initialFactors = [] } = newUser
+  const { userId, email, name, claims, link, passwordHash = null, initialFactors = [], connectionAt } = newUser
   const voucher = OWN_PROVIDERS.includes(link.provider) ? CONFIRMED : link.provider
   const extras = {
     created_at: now,
     ...(newUser.isNew && { is_new: true as const }),
     ...(link.provider === GUEST && { guest: true as const })
   }
-  const account = withLink({ userId, email, name, claims, extras, links: [], passwordHash, factors: [] }, link)
+  const blank = { userId, email, name, claims, extras, links: [], passwordHash, factors: [] }
+  const account = withConnectionUse(withLink(blank, link), link.provider, connectionAt)
   return withFactors(withVouching(account, voucher, newUser.emailVerified), initialFactors)
 }
 
@@ -216,7 +221,7 @@ export function isAtGeneration (account: Pick<Account, 'extras'>, expected: numb
  */
 export function withIdentity (
   account: Account,
-  { provider, subject, claims, verifiedEmail }: LinkedIdentity,
+  { provider, subject, claims, verifiedEmail, connectionAt }: LinkedIdentity,
   owner: Account | null
 ): Account {
   const { email, name, extras } = account
@@ -229,7 +234,8 @@ export function withIdentity (
   const settled = awaited.filter(name => name !== provider)
   const left = hasChanged && verifiedEmail === null ? [...settled, provider] : settled
   const notes = { ...others, ...(left.length > 0 && { email_awaited_from: left }) }
-  const noted = withLink({ ...named, extras: notes }, { provider, subject, claims })
+  const linked = withLink({ ...named, extras: notes }, { provider, subject, claims })
+  const noted = withConnectionUse(linked, provider, connectionAt)
   const wasVerified = extras.email_verified === true || extras.email_disputed === true
   const mayReplace = (hasChanged || hasVouched) && wasVerified && !isConfirmed(account)
   const isDue = email === null || email === verifiedEmail || mayReplace

@@ -50,6 +50,10 @@ export function urlOf ({ site, prefix }: Mountpoint, route: string): string {
 // Routes of providers. One that is added while the application runs has a kind and an id in its
 // name, `connection:{id}`, and its routes are below `connections/{id}`.
 
+export function isAddedProvider (provider: string): boolean {
+  return provider.includes(':')
+}
+
 type ProviderRouteName = 'login' | 'callback' | 'backchannel-logout'
 
 /** Returns the route of a provider below the prefix, such as `google/login`. */
@@ -118,6 +122,9 @@ export interface FailureAnswer {
   signInAt?: string | undefined
 }
 
+/** The codes of refusals that say themselves how the client goes on. */
+const OWN_DETAILS: ReadonlySet<string> = new Set(['choice_required', 'sso_required'])
+
 /**
  * Logs a failure and answers it: a browser is redirected to the page with `?error=<code>`; a JSON
  * client, or a browser without a page, gets the status and a JSON body.
@@ -131,7 +138,7 @@ export function answerFailure (
   // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
   if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
   // A string, like Fastify's own errors: serializers and hooks of the application do not change it.
-  const details = code === 'choice_required' ? refusal.details : step?.details
+  const details = OWN_DETAILS.has(code) ? refusal.details : step?.details
   const body = JSON.stringify({ ...failureBody(refusal), ...details })
   return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
 }

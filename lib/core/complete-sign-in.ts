@@ -13,6 +13,7 @@ import type { AuthContext, Owner, Proven, WithAccounts } from './context.js'
 import { current, readUser } from './current-user.js'
 import type { Findings } from './findings.js'
 import { leaveGuest } from './guests.js'
+import { refuseOvertaken } from './required-connection.js'
 
 interface AuthenticatedSignIn extends Omit<Findings, 'method' | 'held'> {
   /** Writes what waited, and returns the user as they are then; absent for nothing. */
@@ -74,6 +75,7 @@ export async function completeSignIn (
       audit('registration', { userId, provider: identity.provider }, request)
     }
     await replaceSession(request, record, { cookieEnd, admits: created, confirm })
+    await refuseOvertaken(auth, request, authenticated, proofs[0]?.method)
     return admitted
   })
   await forgetGuest()

@@ -78,6 +78,8 @@ export interface AuthContext {
   readonly requiresFactor: ((signIn: FirstFactor) => unknown) | null
   /** Whether a user may act as another one; null for never. */
   readonly mayAct: ActingRule | null
+  /** Which users must sign in by a connection; null without connections. */
+  readonly connectionRule: ConnectionRule | null
   /** Where forms lead, as browsers see it, by the path below the prefix: of mounted acts alone. */
   readonly formPaths: Map<string, string>
   /** Shows a page of the plugin with what a form has sent, by its path below the prefix. */
@@ -91,6 +93,27 @@ export type ActingRule = (actor: User, user: User) => Promise<boolean>
 
 /** What asks for users, and for the one whom a session shows. */
 export type WithAccounts = Pick<AuthContext, 'accounts' | 'mayAct'>
+
+/** Which users must sign in by a connection: what `core/required-connection` asks. */
+export interface ConnectionRule {
+  /** Returns the connection by which the users of an address must sign in; null for none. */
+  readonly requiredFor: (email: string) => Promise<RequiredConnection | null>
+  /** Whether a provider is one of the options, or a connection that was not removed. */
+  readonly isOpen: (provider: string) => Promise<boolean>
+}
+
+/** The connection by which the users of a domain must sign in. */
+export interface RequiredConnection {
+  readonly provider: string
+  /** What people call it. */
+  readonly label: string
+  /** Where they sign in: a path of the application. */
+  readonly loginPath: string
+  /** For how many milliseconds keys and grants are good after the last sign-in by it. */
+  readonly lifetime: number
+  /** The ids of users who may sign in by other methods. */
+  readonly except: readonly string[]
+}
 
 /** A sign-in by a first factor, which the application's rule is asked about. */
 export interface FirstFactor {

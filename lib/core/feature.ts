@@ -29,6 +29,8 @@ export interface Feature {
   readonly requirement?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['requiresFactor']
   /** Returns whether a user may act as another one; null for never. */
   readonly actingRule?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['mayAct']
+  /** Returns which users must sign in by a connection; null for none. */
+  readonly connectionRule?: (auth: Pick<AuthContext, 'parts'>) => AuthContext['connectionRule']
   /** Its members of `app.auth`, whose type it augments. */
   readonly api?: (auth: AuthContext, log: FastifyBaseLogger) => object
   /** Loads what its first request would wait for; called once the application is ready. */

@@ -5,6 +5,7 @@ import type { FactorChange } from '../accounts/factors.js'
 import type { LinkedIdentity, NotedSignIn } from '../accounts/identities.js'
 import { audit, sourceOf } from '../audit.js'
 import type { IdentityClaims } from '../claims.js'
+import { isAddedProvider } from './act.js'
 import type { AuthContext } from './context.js'
 import { canonicalEmail } from '../email.js'
 import { AuthError } from '../errors.js'
@@ -58,7 +59,8 @@ export function tellOwner ({ movedFrom, disputedFor }: Omit<NotedSignIn, 'user'>
 }
 
 export function linkOf ({ provider, subject, claims, emailVerified }: ProviderIdentity): LinkedIdentity {
-  return { provider, subject, claims, verifiedEmail: emailVerified ? emailOf(claims) : null }
+  const verifiedEmail = emailVerified ? emailOf(claims) : null
+  return { provider, subject, claims, verifiedEmail, ...(isAddedProvider(provider) && { connectionAt: Date.now() }) }
 }
 
 export function emailOf ({ email }: IdentityClaims): string | null {

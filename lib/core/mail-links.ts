@@ -170,7 +170,7 @@ export async function putOperatorSignIn (
 export type Addressee = Readonly<Pick<User, 'userId' | 'email' | 'emailVerified' | 'name'>>
 
 /** Why a request for a mail causes none. */
-export type NoMail = 'unknown' | 'blocked' | 'no-address' | 'limit'
+export type NoMail = 'unknown' | 'blocked' | 'no-address' | 'limit' | 'sso-required'
 
 /**
  * The mails that one request causes. They are counted and sent after its answer, so that neither

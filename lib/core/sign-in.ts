@@ -10,20 +10,24 @@ import { completeSignIn } from './complete-sign-in.js'
 import { auditJoin, emailOf, writeHeld } from './linking.js'
 import type { Findings } from './findings.js'
 import { assertCanAsk } from './methods.js'
+import { refuseOtherSignIn } from './required-connection.js'
 
 /**
  * Signs in a user who has authenticated by a first factor, whatever that was. Each sign-in passes
- * here: a block refuses it, and a second factor that is due makes it wait.
+ * here: a block refuses it, and so does a connection by which the user must sign in; a second
+ * factor that is due makes it wait.
  *
  * @throws what the hook throws; AuthError `blocked`, `second_factor_required` when the sign-in
- * waits, `unauthenticated` when the hook deleted the user, `invalid_state` when the user signed out
- * meanwhile, `unavailable`
+ * waits, `sso_required`, `unauthenticated` when the hook deleted the user, `invalid_state` when the
+ * user signed out meanwhile, `unavailable`
  */
 export async function signIn (auth: AuthContext, request: FastifyRequest, authenticated: Findings): Promise<Principal> {
   const { user, isNew, identity, method, skipsFactor = false } = authenticated
   noteSubject(request, user.userId)
   if (isNew === 'link') auditJoin(request, user, identity)
   if (isBlocked(user)) throw new AuthError('blocked')
+  // A new user was asked about before there was one, and is once more when the session is written.
+  if (isNew !== 'user') await refuseOtherSignIn(auth, authenticated, method)
 
   let proof: Proof = { method, at: Date.now() }
   if (!skipsFactor) assertCanAsk(auth, user)

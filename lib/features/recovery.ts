@@ -7,6 +7,7 @@ import { html, newPasswordField, usernameField } from '../core/pages/elements.js
 import { ACCEPTED, LINK_USED, form } from '../core/form.js'
 import { openLink } from '../core/pages/link-page.js'
 import { NEW_PASSWORD_REFUSALS, email, newPassword } from './password/forms.js'
+import { otherWaysTo, refuseOtherWays } from '../core/required-connection.js'
 import { accepted, token } from '../core/schema.js'
 import { auditFirstProof, existing, existingOf, unprovenIn } from './email/acts.js'
 import { existingParts } from './pages/parts.js'
@@ -26,13 +27,16 @@ export const forgotPassword = form({
   fields: { email },
   required: ['email'],
   answers: { 202: accepted },
-  refuses: ['invalid_email'],
+  refuses: ['invalid_email', 'sso_required'],
   limits: ['mail']
 }, async (auth, { fields, outbox }) => {
   const email = checkedEmail(fields.email)
   outbox.refuseWhenFull()
   const user = await findByMailbox(auth.accounts, email)
-  if (user === null) {
+  const { isServed, refuse } = await otherWaysTo(auth, email)
+  if (!isServed(user)) {
+    outbox.skip('reset-password', 'sso-required')
+  } else if (user === null) {
     if (needed(auth.mailer, 'sendMail').answersUnknown) outbox.sendTo('unknown-address', email, null)
     else outbox.skip('reset-password', 'unknown')
   } else if (isBlocked(user)) {
@@ -41,6 +45,7 @@ export const forgotPassword = form({
     // To the stored address and not to the one that was typed.
     outbox.link('reset-password', { ...user, to: null }, user)
   }
+  refuse()
   return ACCEPTED
 })
 
@@ -58,7 +63,7 @@ export const resetPassword = form({
   user: 'anyone',
   fields: { token, password: newPassword, existing },
   required: ['token', 'password'],
-  refuses: ['invalid_token', 'choice_required', 'unauthenticated', ...NEW_PASSWORD_REFUSALS],
+  refuses: ['invalid_token', 'choice_required', 'unauthenticated', 'sso_required', ...NEW_PASSWORD_REFUSALS],
   hashes: true,
   limits: ['code'],
   linkPage: {
@@ -86,6 +91,7 @@ export const resetPassword = form({
   const { user } = await openLink(auth, 'reset-password', token)
   const { userId, email } = user
   noteSubject(request, userId)
+  await refuseOtherWays(auth, user)
   const existing = await existingOf(auth, request, user, { existing: chosen, hasNewPassword: true })
   const passwordHash = await passwords.hashPassword(password, { email })
   const reset = await auth.accounts.resetPassword(user, passwordHash, existing)

@@ -22,7 +22,8 @@ export async function startMailApp (
   t: Test,
   options: AuthPluginOptions = {},
   local: LocalIdentityProviderOptions = {},
-  server: FastifyServerOptions = {}
+  server: FastifyServerOptions = {},
+  extend: (app: FastifyInstance) => void = () => {}
 ): Promise<MailApp> {
   const mails = mailbox()
   const withMails: LocalIdentityProviderOptions = { sendMail: mails.sendMail, ...local }
@@ -41,6 +42,7 @@ export async function startMailApp (
     app.get('/authentication', async request => request.authentication)
     app.get('/connect/:provider', async (request, reply) => reply.redirect(
       app.auth.signInUrl(String(Object(request.params).provider), { link: true, request, scopes: ['calendar'] })))
+    extend(app)
   })
   return { app, mails, browser: new Browser(app) }
 }

@@ -3,12 +3,13 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import type { LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { Accounts, type GuestOptions, SqlAuthStore } from '../../lib/index.js'
+import { Connections } from '../../lib/connections.js'
+import { Accounts, type AuthPluginOptions, type GuestOptions, SqlAuthStore } from '../../lib/index.js'
 import type { MailTokenClaims } from '../../lib/accounts/credentials.js'
 import { totp } from '../../lib/testing.js'
 import { localProvider, startApp } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
-import { enrolAda, startFactorApp, waitAt } from '../helpers/factor-app.js'
+import { DATA_SECRET, enrolAda, startFactorApp, waitAt } from '../helpers/factor-app.js'
 import { OwnProvider, signInAt } from '../helpers/own-provider.js'
 import { emptyDatabase } from '../helpers/postgres.js'
 import { isSoon } from '../helpers/soon.js'
@@ -73,6 +74,28 @@ for (const guests of [undefined, {}]) {
     }
   })
 }
+
+/** What the option connections asks besides, also where no domain is enforced. */
+const ASKS_OF_CONNECTIONS: Record<string, readonly string[]> = {
+  // Nothing is written before the connection of the domain is known.
+  'by a sign-in at a provider': ['the connection of the domain', 'what the provider says is written'],
+  'by the first sign-in of a user at a provider': ['no user yet', 'the connection of the domain', 'and once there is a session'],
+  'by a registration': ['the connection of the domain', 'and once there is a session'],
+  'by a sign-in with a password': ['the connection of the domain'],
+  'by a sign-in with a password in the session of a user': ['the connection of the domain'],
+  'by the issue of a token': ['the user', 'the connection of the domain']
+}
+
+t.test('the option connections asks Postgres at sign-ins and for tokens, and at no guard', async t => {
+  const proxy = await startProxy(t, await emptyDatabase(t))
+  const options = { connections: new Connections(), dataSecret: DATA_SECRET }
+  const requests = await requestsTo(t, new SqlAuthStore(`${proxy.url}?max=1`), undefined, options)
+  for (const [name, request] of Object.entries(requests)) {
+    await request()
+    const asked = Math.min(await roundTripsOf(proxy, request), await roundTripsOf(proxy, request))
+    t.equal(asked - Number(ASKS[name]?.length), ASKS_OF_CONNECTIONS[name]?.length ?? 0, name)
+  }
+})
 
 t.test('a change of an account asks Postgres twice, and a new account once', async t => {
   const proxy = await startProxy(t, await emptyDatabase(t))
@@ -237,7 +260,9 @@ t.test('Drizzle builds no statement while requests are answered', async t => {
 })
 
 /** What users of an application do; each call resolves when the user was admitted. */
-async function requestsTo (t: Test, store: SqlAuthStore, guests?: GuestOptions): Promise<Record<string, () => Promise<void>>> {
+async function requestsTo (
+  t: Test, store: SqlAuthStore, guests?: GuestOptions, options: AuthPluginOptions = {}
+): Promise<Record<string, () => Promise<void>>> {
   const app = await startApp(t, {
     baseUrl: 'http://localhost:3000',
     providers: [new OwnProvider('dev')],
@@ -245,7 +270,8 @@ async function requestsTo (t: Test, store: SqlAuthStore, guests?: GuestOptions):
     store,
     guests,
     rateLimit: { guest: 1000 },
-    impersonation: { allow: ({ user }) => user.email === BOB.email }
+    impersonation: { allow: ({ user }) => user.email === BOB.email },
+    ...options
   }, {}, app => {
     app.post<{ Body: { email: string } }>('/support', async request => {
       const user = await app.auth.findUser({ email: request.body.email })

@@ -10,7 +10,7 @@ describe('AuthError', () => {
       | 'already_linked' | 'choice_required' | 'invalid_token' | 'insufficient_scope' | 'unauthenticated' | 'forbidden' | 'last_link' | 'user_in_use'
       | 'second_factor_required' | 'second_factor_missing' | 'invalid_code' | 'too_many' | 'unknown_passkey' | 'internal_error' | 'email_missing'
       | 'breached_password' | 'reauthenticate' | 'blocked' | 'unverified' | 'unsupported' | 'not_found' | 'unknown_user' | 'invalid_claims' | 'invalid_ttl'
-      | 'impersonating'
+      | 'impersonating' | 'sso_required'
     >()
   })
 

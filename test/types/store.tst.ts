@@ -215,13 +215,16 @@ describe('the store\'s words', () => {
       generation: number
       blocked?: Block
       factors?: readonly FactorKind[]
+      connection?: { provider: string, at: Date }
       createdAt: Date
     }>()
   })
 
   test('a link says which subject at which provider is which user', () => {
     expect<Link>().type.toBe<{ provider: string, subject: string, userId: string, claims: IdentityClaims }>()
-    expect<LinkedIdentity>().type.toBe<{ provider: string, subject: string, claims: IdentityClaims, verifiedEmail: string | null }>()
+    expect<LinkedIdentity>().type.toBe<{
+      provider: string, subject: string, claims: IdentityClaims, verifiedEmail: string | null, connectionAt?: number | undefined
+    }>()
   })
 
   test('a new user comes with a link, and with a password hash or without', () => {

@@ -4,7 +4,7 @@ import {
   WRONG_PASSWORD, WRONG_SET_UP_CODE, wrongLength
 } from '../../errors.js'
 import type { PageMessages } from './layout.js'
-import { type Texts, filled, timeIn } from './elements.js'
+import { type Texts, button, filled, timeIn } from './elements.js'
 
 /** Sentences of the plugin that are not those of a code. */
 const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
@@ -43,7 +43,10 @@ const FIELDS = new Map([
 
 /** Returns what a page says of the failure of its form. */
 export function messagesOf (texts: Texts, error: AuthError): PageMessages {
-  return { failure: failureOf(texts, error), fields: FIELDS.get(error.code) ?? [] }
+  const { code, details: { url, label } } = error
+  const isOfConnection = code === 'sso_required' && typeof url === 'string' && typeof label === 'string'
+  const way = isOfConnection && button(url, filled(texts.signIn.withProvider, { provider: label }), 'primary')
+  return { failure: failureOf(texts, error), way, fields: FIELDS.get(code) ?? [] }
 }
 
 /** A time to wait in words. */

@@ -63,6 +63,8 @@ export interface Page {
 export interface PageMessages {
   readonly failure?: string | null
   readonly notice?: string | null
+  /** How the user goes on after the failure. */
+  readonly way?: Content
   /** The names of the fields that the failure may be about: the first one that the form has. */
   readonly fields?: readonly string[]
   /** Whether the script of passkeys asks once more, as the challenge is another one by now. */
@@ -128,7 +130,7 @@ export class PageLayout {
 
   #document (
     { title, content, script, isWide, refresh }: Page, texts: Texts,
-    { failure, notice, isAskedAgain }: PageMessages, principal: FastifyRequest['principal']
+    { failure, notice, way, isAskedAgain }: PageMessages, principal: FastifyRequest['principal']
   ): Html {
     const { language, direction } = texts
     const action = this.#endPath
@@ -153,6 +155,7 @@ ${bar}${name && html`<header><a href="${this.#home}">${logo && html`<img src="${
 <main>
 <h1>${title}</h1>
 ${failure && html`<p role="alert" id="failure"${isAskedAgain && html` data-passkey-again`}>${failure}</p>`}
+${way}
 ${notice && html`<p role="status">${notice}</p>`}
 ${content}
 </main>

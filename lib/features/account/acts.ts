@@ -4,6 +4,7 @@ import { current, refreshPrincipal } from '../../core/current-user.js'
 import { recent } from '../recent.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { endOtherSessions, signOut } from '../../core/sign-out.js'
 import { form } from '../../core/form.js'
 import { UNPROVEN, presentPassword, recentByPassword } from '../password/forms.js'
@@ -54,10 +55,11 @@ export const removeMethod = form({
   user: 'signed-in',
   fields: { provider: { type: 'string', maxLength: 64, description: 'The name of the provider, or `local`' } },
   required: ['provider'],
-  refuses: ['unauthenticated', 'reauthenticate', 'last_link', 'not_found']
+  refuses: ['unauthenticated', 'reauthenticate', 'sso_required', 'last_link', 'not_found']
 }, async (auth, { request, fields: { provider }, outbox }) => {
   const { user, links, record: { generation } } = await recent(auth, request)
   const { userId } = user
+  await refuseOtherWays(auth, user)
   if (!links.some(link => link.provider === provider)) {
     throw new AuthError('not_found', { message: 'The user has no such sign-in method.' })
   }

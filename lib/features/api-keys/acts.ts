@@ -6,6 +6,7 @@ import { form } from '../../core/form.js'
 import { button, html } from '../../core/pages/elements.js'
 import { filledIn, objectOf } from '../../core/schema.js'
 import { DAY_MS } from '../../base/values.js'
+import { assertFollowsConnection } from '../../core/required-connection.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { assertFactorRecent, assertUserRecent } from '../recent.js'
 import { createKey, endKey, listKeys, makerOf } from './made-keys.js'
@@ -34,13 +35,14 @@ const createOwnKey = form({
   },
   required: ['name', 'scopes'],
   answers: { 201: objectOf('The key: no other answer has it', { id: { type: 'string' }, key: { type: 'string' } }) },
-  refuses: ['reauthenticate', 'blocked', 'too_many'],
+  refuses: ['reauthenticate', 'blocked', 'sso_required', 'too_many'],
   limits: ['reauthenticate']
 }, async (auth, { request, reply, fields: { name, scopes, expiresInDays, next } }) => {
   const part = needed(auth.parts.apiKeys, 'apiKeys')
   const maker = await makerOf(auth, request)
   await assertUserRecent(auth, maker)
   assertFactorRecent(auth, maker)
+  await assertFollowsConnection(auth, maker.user)
   if (name.trim() === '') throw invalidRequest('The key needs a name.')
   const days = typeof expiresInDays === 'string' ? filledIn(expiresInDays) : expiresInDays
   const made = await createKey(part, {

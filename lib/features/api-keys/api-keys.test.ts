@@ -38,7 +38,7 @@ function keysOf (options: Partial<ApiKeysOptions> = {}, target = ':memory:') {
     }
   })
   const find: Find = async text => {
-    const found = await findKey(part, text, { warn: (entry: unknown) => { warnings.push(entry) } })
+    const found = await findKey({ connectionRule: null }, part, text, { warn: (entry: unknown) => { warnings.push(entry) } })
     return found && (found.owner ?? found.userId)
   }
   return { options: { store, apiKeys }, find, asked, warnings }

@@ -1,5 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { type User, isBlocked } from '../../accounts/account.js'
+import type { AuthContext } from '../../core/context.js'
+import { followsConnection } from '../../core/required-connection.js'
 import { isEqual } from '../../secrets.js'
 import { noteHourly } from '../noted-use.js'
 import type { KeysPart } from './api-keys.js'
@@ -24,10 +26,11 @@ export interface FoundKey {
 /**
  * Finds the key of a text by one statement, and notes its use to an hour. Null for a text that is
  * not a key, which costs no statement, and for a key that is unknown, over, ended with the keys of
- * its user, or whose user is blocked.
+ * its user, or whose user is blocked, or has not signed in lately by the connection that they must.
  */
 export async function findKey (
-  { prefix, keys }: Pick<KeysPart, 'prefix' | 'keys'>, text: string, log: Pick<FastifyBaseLogger, 'warn'>
+  auth: Pick<AuthContext, 'connectionRule'>, { prefix, keys }: Pick<KeysPart, 'prefix' | 'keys'>, text: string,
+  log: Pick<FastifyBaseLogger, 'warn'>
 ): Promise<FoundKey | null> {
   const presented = presentedKey(prefix, text)
   const found = presented === null ? null : await keys.find(presented.keyId)
@@ -36,6 +39,7 @@ export async function findKey (
   const now = Date.now()
   if (expiresAt !== null && expiresAt <= now) return null
   if (userId !== null && (of === null || of.keyGeneration !== generation || isBlocked(of.user, now))) return null
+  if (of !== null && !await followsConnection(auth, of.user)) return null
   noteHourly(usedAt, { now, note: async () => keys.noteUse(keyId, now), log, what: 'an API key' })
   return { id: keyId, userId, owner, scopes, user: of?.user ?? null, createdAt, expiresAt }
 }

@@ -150,7 +150,8 @@ t.test('attack 51: a token passes the guard of its use, and no other one', async
 t.test('attack 59: what a store says of its failure is what the application hears', async t => {
   const failure = new AuthError('unavailable', { message: 'Accounts are being moved.' })
   const store = Object.assign(new MemoryAuthStore(), { async status () { throw failure } })
-  await t.rejects(verifyToken({ local: localProvider(), accounts: new Accounts(store) }, await localProvider().issueIdToken(USER_ID)), failure)
+  const auth = { local: localProvider(), accounts: new Accounts(store), connectionRule: null }
+  await t.rejects(verifyToken(auth, await localProvider().issueIdToken(USER_ID)), failure)
 })
 
 t.test('attack 59: a store that throws before it answers is unavailable, and no request passes', async t => {

@@ -136,12 +136,12 @@ const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
     }
   },
 
-  async key ({ parts }, text, { headers, log }) {
-    const part = parts.apiKeys
+  async key (auth, text, { headers, log }) {
+    const part = auth.parts.apiKeys
     if (headers.origin !== undefined && part?.browsers === false) {
       throw new AuthError('cross_origin', { message: 'An API key is not accepted from a page of a browser.' })
     }
-    const key = part && await (await apiKeys()).findKey(part, text, log)
+    const key = part && await (await apiKeys()).findKey(auth, part, text, log)
     if (key === null) throw new AuthError('invalid_token')
     const { id, userId, owner, scopes, user, createdAt, expiresAt } = key
     const sub = userId ?? String(owner)
@@ -160,10 +160,11 @@ const VERIFY: Readonly<Record<Exclude<CallerKind, 'session'>, Verify>> = {
     }
   },
 
-  async grant ({ parts }, text, { log }, resource) {
+  async grant (auth, text, { log }, resource) {
+    const { parts } = auth
     if (parts.oauthServer === null) throw new AuthError('invalid_token')
     const { claims, grantId, clientId, user } =
-      await (await oauthServer()).verifyAccess(parts.oauthServer, text, resource, log)
+      await (await oauthServer()).verifyAccess(auth, parts.oauthServer, text, { resource, log })
     const scopes = scopesIn(claims)
     return {
       caller: { id: `grant:${grantId}`, userId: user.userId, owner: null, clientId, scopes, claims: claimsOf(user) },

@@ -7,6 +7,7 @@ import { type Checked, type ChecksOf, callable, checkedOptions, optional } from 
 import { Sealer } from '../../sealed.js'
 import { requiredDataSecrets } from '../../secrets.js'
 import { DomainChecks } from './domains.js'
+import { EnforcedConnections } from './enforced.js'
 import { ConnectionProviders, type ConnectionSignIn } from './provider.js'
 import { ConnectionRows } from './rows.js'
 
@@ -59,7 +60,7 @@ export class Connections {
   }
 
   /** @hidden for the plugin */
-  resolve ({ site, dataSecrets, featureTables, providerLabels: labels }: PartSetup) {
+  resolve ({ site, dataSecrets, featureTables, pathOf, providerLabels: labels }: PartSetup) {
     if (site.baseUrl === null) {
       throw new OptionsError('baseUrl is required with connections, because providers redirect users back to it; ' +
         'set it to the public URL of the application, such as https://app.example')
@@ -84,6 +85,7 @@ export class Connections {
       sealer,
       providers: new ConnectionProviders(rows, { sealer, claimsOf, labels }),
       checks: new DomainChecks(rows),
+      rule: new EnforcedConnections(rows, pathOf),
       pages: {}
     })
   }

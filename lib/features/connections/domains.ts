@@ -7,6 +7,7 @@ import type { AuthContext } from '../../core/context.js'
 import { UnreachableError, publicTexts } from '../../core/public-fetch.js'
 import { canonicalEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
+import { endSessionsOf } from './enforced.js'
 import { usersOfDomain } from './members-of.js'
 import type { ConnectionRows, DomainRow } from './rows.js'
 
@@ -43,7 +44,7 @@ export interface DomainProof extends ConnectionDomain {
   problem: 'no_record' | 'unreachable' | 'taken' | null
 }
 
-type DomainContext = Pick<AuthContext, 'accounts' | 'mailer'>
+type DomainContext = Pick<AuthContext, 'accounts' | 'channel' | 'mailer'>
 
 /** How long a domain stays proven whose record is missing. */
 const GRACE_MS = 7 * DAY_MS
@@ -113,7 +114,13 @@ export async function proveDomain (
       throw error
     })
     if (!isProven) return 'taken'
-    if (claim.provenAt === null) audit('domain-proven', { connectionId, domain }, source)
+    if (claim.provenAt === null) {
+      audit('domain-proven', { connectionId, domain }, source)
+      // Read once it is written: a connection that is enforced meanwhile ends them itself.
+      const { enforce = null } = (await rows.find(connectionId))?.row.content ?? {}
+      const isEnded = (userId: string): boolean => enforce?.except.includes(userId) === false
+      if (enforce !== null) await endSessionsOf(auth, [domain], isEnded, source)
+    }
     return null
   })()
   const [present = claim] = (await rows.claimsOf(domain)).filter(claim => claim.connectionId === connectionId)

@@ -16,7 +16,8 @@ import { isPublicUrl } from '../../core/public-fetch.js'
 import type { ConnectionContent } from '../../schema/connections.js'
 import type { ConnectionsPart } from './connections.js'
 import { type ConnectionDomain, checkedDomain, newToken, shownDomain } from './domains.js'
-import { type ConnectionCredential, clientOf } from './provider.js'
+import { endSessionsOf } from './enforced.js'
+import { type ConnectionCredential, clientOf, isProven } from './provider.js'
 import { CONNECTION, type FoundConnection } from './rows.js'
 
 /** How users of the domains of a connection must sign in by it. */
@@ -182,8 +183,24 @@ export async function updateConnection (
     const left = before.domains.filter(({ domain }) => !domains.includes(domain))
     for (const { domain } of left) await part.rows.unclaim(id, domain)
   }
+  await endFormerSessions(part, auth, { id, before: before.row.content.enforce, change: checked }, source)
   audit('connection-changed', { connectionId: id, changed: Object.keys(change) }, source)
   return shownConnection(auth, await existing(part, id))
+}
+
+/** Ends the sessions of those who must sign in by a connection since a change of it. */
+async function endFormerSessions (
+  part: ConnectionsPart, auth: ConnectionsContext,
+  { id, before, change }: { id: string, before: ConnectionContent['enforce'], change: Checked<typeof CHANGE> },
+  source: ConnectionSource
+): Promise<void> {
+  if (change.enforce === undefined || change.enforce === null) return
+  const { except } = change.enforce
+  // Read once it is written: a domain that is proven meanwhile ends them itself.
+  const { domains } = await existing(part, id)
+  const proven = domains.filter(isProven).map(({ domain }) => domain)
+  const wasFree = (userId: string): boolean => before === null || before.except.includes(userId)
+  await endSessionsOf(auth, proven, userId => wasFree(userId) && !except.includes(userId), source)
 }
 
 /**

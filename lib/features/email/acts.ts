@@ -11,6 +11,7 @@ import { type MailToken, emailDigest, hasMailbox, userOfLink } from '../../core/
 import {
   dateIn, field, filled, html, links as linksTo, passwordField, section, sentence, usernameField
 } from '../../core/pages/elements.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { endOtherSessions } from '../../core/sign-out.js'
 import { ACCEPTED, LINK_USED, form } from '../../core/form.js'
 import { openLink } from '../../core/pages/link-page.js'
@@ -95,7 +96,7 @@ export const requestNewEmail = form({
   fields: { email, current: presentPassword },
   required: ['email'],
   answers: { 202: accepted },
-  refuses: [...UNPROVEN, 'invalid_email'],
+  refuses: [...UNPROVEN, 'invalid_email', 'sso_required'],
   hashes: 'current',
   bodyLimit: 'mail',
   isSignInAttempt: true
@@ -104,6 +105,7 @@ export const requestNewEmail = form({
   outbox.refuseWhenFull()
   const { user, record: { generation } } = await recentByPassword(auth, submission, current)
   const to = checkedEmail(email)
+  await refuseNewEmail(auth, user, to)
   await auth.limits.newEmail(request)
   outbox.link('change-email', { ...user, generation, to }, user)
   outbox.notice('email-change-requested', user)
@@ -127,7 +129,9 @@ export const confirmNewEmail = form({
   },
   required: ['token'],
   answers: { 204: changed },
-  refuses: ['invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'choice_required', 'exists'],
+  refuses: [
+    'invalid_state', 'invalid', 'invalid_token', 'unauthenticated', 'choice_required', 'sso_required', 'exists'
+  ],
   hashes: 'password',
   bodyLimit: 'code',
   linkPage: {
@@ -169,6 +173,7 @@ export const confirmNewEmail = form({
     await userOfLink(accounts, link)
     throw error
   })
+  await refuseNewEmail(auth, user, to)
   const existing = email === null
     ? await existingOf(auth, request, user, { existing: chosen, isOwner: true })
     : null
@@ -181,6 +186,14 @@ export const confirmNewEmail = form({
   if (principalOf(request)?.userId === userId) await refreshPrincipal(auth, request)
   return LINK_USED
 })
+
+/** Refuses to leave a domain whose users sign in by a connection, and to come to one. */
+async function refuseNewEmail (
+  auth: Pick<AuthContext, 'connectionRule'>, user: Pick<User, 'userId' | 'email'>, to: string
+): Promise<void> {
+  await refuseOtherWays(auth, user)
+  await refuseOtherWays(auth, { ...user, email: to })
+}
 
 async function openNewEmail (
   { accounts, mailTokens }: Pick<AuthContext, 'accounts' | 'mailTokens'>, token: string
@@ -210,7 +223,8 @@ export const verifyEmail = form({
   },
   answers: { 202: accepted, 204: done },
   refuses: [
-    'invalid_token', 'invalid_email', 'email_missing', 'unauthenticated', 'invalid', 'choice_required', 'user_in_use'
+    'invalid_token', 'invalid_email', 'email_missing', 'unauthenticated', 'invalid', 'choice_required', 'user_in_use',
+    'sso_required'
   ],
   hashes: 'password',
   bodyLimit: 'mailOrCode',
@@ -263,6 +277,7 @@ export const verifyEmail = form({
   const { user } = await openLink(auth, 'verify-email', token)
   const { userId } = user
   await assertIsUser(auth, submission, userId)
+  await refuseOtherWays(auth, user)
   const existing = await existingOf(auth, request, user, { existing: chosen, isOwner: true })
   const proof = await auth.accounts.verifyEmail(user, existing)
   if (proof === null) throw new AuthError('invalid_token')
@@ -274,12 +289,15 @@ export const verifyEmail = form({
   return LINK_USED
 })
 
-async function sendLink (auth: WithAccounts, { request, outbox }: Submission<unknown>): Promise<void> {
+async function sendLink (
+  auth: WithAccounts & Pick<AuthContext, 'connectionRule'>, { request, outbox }: Submission<unknown>
+): Promise<void> {
   outbox.refuseWhenFull()
   const principal = await currentPrincipal(auth, request)
   const user = principal === null ? null : await auth.accounts.findUser({ userId: principal.userId })
   if (user === null) throw new AuthError('unauthenticated')
   if (!hasMailbox(user)) throw new AuthError('email_missing')
+  await refuseOtherWays(auth, user)
   sendVerification(user, outbox)
 }
 

@@ -26,6 +26,7 @@ import { operation, operationIdOf, redirect, undocumented } from '../../core/sch
 import { runOnce, wasSentBefore } from '../../core/sent-again.js'
 import { type Failure, NO_SIGN_IN, callProvider, failAtProvider, mountLogin } from './login.js'
 import { hasFactors } from '../../core/methods.js'
+import { refuseOtherSignIn } from '../../core/required-connection.js'
 import { sessionsOf } from '../../session/request-sessions.js'
 import { isLinkedTo, linkIdentity, userOfIdentity } from './linking.js'
 import { type ProviderRoute, providerRoutes } from './provider-route.js'
@@ -42,7 +43,9 @@ const callbackSchema = ({ path, title }: ProviderRoute) => ({
     operationId: operationIdOf(`${path}/callback`),
     user: 'signed-in',
     answers: { 302: redirect },
-    refuses: [...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'account_exists', 'already_linked']
+    refuses: [
+      ...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'sso_required', 'account_exists', 'already_linked'
+    ]
   }),
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }
 })
@@ -237,7 +240,10 @@ async function finishLinking (auth: AuthContext, request: FastifyRequest, callba
   // The user may have been deleted meanwhile, or the link of the session removed.
   const present = await current(auth, request)
   const isConsent = await isLinkedTo(accounts, userId, identity)
-  if (!isConsent) await assertUserRecent(auth, present)
+  if (!isConsent) {
+    await assertUserRecent(auth, present)
+    await refuseOtherSignIn(auth, { ...present, identity }, 'provider')
+  }
   if (onLink !== null) {
     await callHook(() => onLink({ request, userId, identity, tokens }))
     await assertSessionActive(request)

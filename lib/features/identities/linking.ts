@@ -11,14 +11,15 @@ import type { Findings } from '../../core/findings.js'
 import { promotionOf } from '../../core/guests.js'
 import { mayNeedFactor } from '../../core/methods.js'
 import { emailOf, linkOf, tellOwner, writeSignIn } from '../../core/linking.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 
 const MAX_ATTEMPTS = 10
 
 /**
  * Finds the user of an identity, links the identity to the user with its e-mail if the policy
  * allows it, or creates a user, unless a guest becomes that user. Nothing is written of a user who
- * is blocked, or of whom a second factor may be due: {@link writeHeld} does that when the sign-in
- * is complete.
+ * is blocked, of whom a second factor may be due, or who may have to sign in by a connection:
+ * {@link writeHeld} does that when the sign-in is complete.
  *
  * The store refuses a write that another request was ahead of, and the next attempt reads again.
  * Simultaneous first sign-ins of one identity, or of two identities with one verified e-mail,
@@ -27,7 +28,7 @@ const MAX_ATTEMPTS = 10
  * @throws AuthError `account_exists` when a user has the e-mail and the identity may not join them
  */
 export async function userOfIdentity (
-  auth: Pick<AuthContext, 'accounts' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
+  auth: Pick<AuthContext, 'accounts' | 'connectionRule' | 'linking' | 'methods' | 'offered' | 'requiresFactor'>,
   request: object,
   identity: ProviderIdentity,
   { outbox = null, guest = null, onCreate }:
@@ -35,14 +36,22 @@ export async function userOfIdentity (
 ): Promise<Pick<Findings, 'user' | 'isNew' | 'held' | 'newUser'>> {
   const { accounts, linking } = auth
   const link = linkOf(identity)
-  const holds = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
+  const isRuled = auth.connectionRule !== null
+  const mustHold = (user: User): boolean => isBlocked(user) || mayNeedFactor(auth, user)
+  const holds = (user: User): boolean => isRuled || mustHold(user)
+  let mayCreate = guest === null && !isRuled
 
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const created = newUser(link)
     const email = emailOf(identity.claims)
-    const found = await accounts.enterIdentity(link, email, guest === null ? created : null, holds, onCreate)
+    const found = await accounts.enterIdentity(link, email, mayCreate ? created : null, holds, onCreate)
     if (guest !== null && found === null) return promotionOf(request, guest, created)
-    if (found === null) continue
+    if (found === null) {
+      // No user has the identity, or its address.
+      await refuseOtherWays(auth, { email, userId: null }, identity.provider)
+      mayCreate = true
+      continue
+    }
     const { as, ...entered } = found
     const { user: existing } = entered
     noteSubject(request, existing.userId)
@@ -53,7 +62,8 @@ export async function userOfIdentity (
     }
 
     if (await mayJoin(linking, existing, identity)) {
-      const isHeld = holds(existing)
+      await refuseOtherWays(auth, existing, identity.provider)
+      const isHeld = mustHold(existing)
       const joining = { user: existing, identity, held: 'link', outbox } as const
       const joined = isHeld ? null : await writeSignIn(accounts, joining)
       if (joined !== null) return { user: joined, isNew: 'link', held: null }
@@ -128,7 +138,7 @@ async function hasOtherSubject (
   return links.some(link => link.provider === provider && link.subject !== subject)
 }
 
-function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity): NewUser {
+function newUser ({ provider, subject, claims, verifiedEmail, connectionAt }: LinkedIdentity): NewUser {
   return {
     userId: randomUUID(),
     email: verifiedEmail,
@@ -136,6 +146,7 @@ function newUser ({ provider, subject, claims, verifiedEmail }: LinkedIdentity):
     name: claims.name ?? null,
     claims: {},
     isNew: true,
-    link: { provider, subject, claims }
+    link: { provider, subject, claims },
+    connectionAt
   }
 }

@@ -9,6 +9,7 @@ import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
 import { assertUserRecent } from '../recent.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import {
   type SchemaTypes, errorNext, isChecked, next, operation, operationIdOf, redirect, remember
 } from '../../core/schema.js'
@@ -115,7 +116,7 @@ const startByForm = ({ path, title, nameOf, providerOf }: ProviderRoute): Act =>
       }
     }
   },
-  refuses: [...REFUSALS, 'reauthenticate'],
+  refuses: [...REFUSALS, 'reauthenticate', 'sso_required'],
   limits: ['start'],
   signInAt: nameOf,
   whileImpersonating: true
@@ -128,7 +129,10 @@ const startByForm = ({ path, title, nameOf, providerOf }: ProviderRoute): Act =>
     const present = await current(auth, request)
     const isAdded = start.purpose === 'link' && !isConsent(start, present, provider.name)
     // What is linked signs in.
-    if (isAdded) await assertUserRecent(auth, present)
+    if (isAdded) {
+      await assertUserRecent(auth, present)
+      await refuseOtherWays(auth, present.user, provider.name)
+    }
   }
   const { href } = await leave(auth, reply, provider, fields, start)
   return {

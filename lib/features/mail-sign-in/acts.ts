@@ -22,6 +22,7 @@ import { page, redirected, targetsOf, waysOn } from '../../core/pages/page.js'
 import { existingParts, nameOf } from '../pages/parts.js'
 import { ANY_ORIGIN, withError, withParameter, withQuery } from '../../core/redirects.js'
 import { accepted, isChecked, remember, signedIn, token } from '../../core/schema.js'
+import { otherWaysTo, refuseOtherWays } from '../../core/required-connection.js'
 import { identityOfUser, signIn, signInUser } from '../../core/sign-in.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
@@ -76,13 +77,14 @@ export const requestMail = form({
   fields: { email, remember },
   required: ['email'],
   answers: { 202: accepted },
-  refuses: ['invalid_email'],
+  refuses: ['invalid_email', 'sso_required'],
   limits: ['mail']
 }, async (auth, { request, fields, outbox }) => {
   const email = checkedEmail(fields.email)
   const next = auth.redirects.asked(request, fields.next)
   const mailer = needed(auth.mailer, 'sendMail')
   outbox.refuseWhenFull()
+  const { isServed, refuse } = await otherWaysTo(auth, email)
   const page = withQuery(auth.mailPages?.mailLogin ?? pathOf(auth, 'local/mail-login'), { next })
   const asker = ownerOf(auth, 'asker', `${addressOf(request)} ${email}`)
   const uses = await auth.records.count(asker, USED_MAIL, Date.now() - PENDING_MS)
@@ -90,12 +92,14 @@ export const requestMail = form({
   const delay = await outbox.delayOf({ kind: 'sign-in', to: email, uses })
   if (delay !== null) {
     outbox.skip('sign-in', 'limit')
+    refuse()
     const query = delay < Infinity && { query: { retry_at: String(Math.ceil((Date.now() + delay) / 1000)) } }
     return { ...ACCEPTED, page, ...query }
   }
   const [user, left] = await Promise.all([findByMailbox(auth.accounts, email), attemptsLeft(auth, email)])
   const id = randomUUID()
-  const isSent = user === null ? auth.local?.registration != null : !isBlocked(user)
+  const isOwn = isServed(user)
+  const isSent = isOwn && (user === null ? auth.local?.registration != null : !isBlocked(user))
   const code = isSent && left > 0 ? newMailCode() : null
   const pending: PendingMailSignIn = {
     id,
@@ -112,9 +116,11 @@ export const requestMail = form({
   const isForAny = auth.local?.signInByMail?.anyBrowser === true
   const entry = isForAny ? keyOf(request.session.sessionId, MAIL_SIGN_IN) : undefined
   if (isSent) outbox.link('sign-in', { userId: id, generation: 0, email, to: email, entry }, user, code)
+  else if (!isOwn) outbox.skip('sign-in', 'sso-required')
   else if (user !== null) outbox.skip('sign-in', 'blocked')
   else if (mailer.answersUnknown) outbox.sendTo('unknown-address', email, null)
   else outbox.skip('sign-in', 'unknown')
+  refuse()
   return { ...ACCEPTED, page }
 })
 
@@ -137,7 +143,8 @@ export const confirmMail = form({
   allowsExtraFields: true,
   answers: { 200: signedIn },
   refuses: [
-    'invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked', 'choice_required', 'account_exists'
+    'invalid_token', 'invalid_code', 'invalid_state', 'unauthenticated', 'blocked', 'choice_required', 'account_exists',
+    'sso_required'
   ],
   limits: ['code'],
   isSignInAttempt: true
@@ -153,6 +160,8 @@ export const confirmMail = form({
   }
   const { pending, key, entries } = found
   const user = 'code' in pending ? await ownerOfMailbox(auth, pending) : null
+  // Before the link or the code is used. One of the operator is not asked.
+  if ('code' in pending) await refuseOtherWays(auth, { email: pending.email, userId: user && user.userId })
   const { existing: chosen } = fields
   const existing = user === null ? 'remove' : await existingOf(auth, request, user, { existing: chosen })
   // One request of all gets it; an entry that another mail has replaced is not the one found.

@@ -154,7 +154,7 @@ function leave (auth: AuthContext, reply: FastifyReply, client: OAuthClient, url
 }
 
 async function answerWithCode (
-  auth: Pick<AuthContext, 'parts' | 'mailer' | 'records'>, request: FastifyRequest,
+  auth: Pick<AuthContext, 'connectionRule' | 'parts' | 'mailer' | 'records'>, request: FastifyRequest,
   { asked, present, consentId }: { asked: ClientRequest, present: CurrentUser, consentId: string }
 ): Promise<string> {
   const server = serverOf(auth)
@@ -179,7 +179,7 @@ const decide = form({
   answers: {
     200: { type: 'object', properties: { location: { type: 'string' } }, description: 'Where the browser goes' }
   },
-  refuses: ['invalid_state', 'unauthenticated', 'reauthenticate', 'unavailable']
+  refuses: ['invalid_state', 'unauthenticated', 'reauthenticate', 'sso_required', 'unavailable']
 }, async (auth, { request, reply, fields: { waiting: id, seen, decision } }) => {
   const server = serverOf(auth)
   const present = await current(auth, request)

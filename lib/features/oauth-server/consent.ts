@@ -4,6 +4,7 @@ import { audit } from '../../audit.js'
 import { amrOf } from '../../authentication.js'
 import { digestOf } from '../../base/values.js'
 import type { AuthContext } from '../../core/context.js'
+import { assertFollowsConnection } from '../../core/required-connection.js'
 import type { CurrentUser } from '../../core/current-user.js'
 import { AuthError } from '../../errors.js'
 import type { EntryContent } from '../../schema/sessions.js'
@@ -46,13 +47,15 @@ const MAX_GRANTS = 20
  * Writes the grant of a consent, whose life begins when the client gets its tokens.
  *
  * @param consentId names the consent: a second click makes no second grant
- * @throws AuthError `invalid_state` when the client has its tokens already, or the grant is over
+ * @throws AuthError `invalid_state` when the client has its tokens already, or the grant is over;
+ *   `sso_required`
  */
 export async function giveGrant (
-  auth: Pick<AuthContext, 'mailer'>, server: Server, request: FastifyRequest,
+  auth: Pick<AuthContext, 'connectionRule' | 'mailer'>, server: Server, request: FastifyRequest,
   { user, record }: Pick<CurrentUser, 'user' | 'record'>, { client, resource, scopes, redirectUri }: Allowed,
   consentId: string
 ): Promise<Grant> {
+  await assertFollowsConnection(auth, user)
   const { userId, generation } = user
   const now = Date.now()
   const grant: Grant = {

@@ -104,7 +104,7 @@ export const redeemDevice: Exchange = async (auth, server, _request, fields) => 
   const { hash, kind, owner } = keyOf(ASKED, userCode)
   if (await records.take(hash, kind, [owner]) === null) throw expired
   if (answer.grantId === null) throw new OAuthError('access_denied', 'The user has refused.')
-  return giveTokens(server, String(answer.grantId), fields)
+  return giveTokens(auth, server, String(answer.grantId), fields)
 }
 
 async function askedBy (
@@ -155,7 +155,7 @@ const decide = form({
     decision: { type: 'string', enum: ['allow', 'deny'] }
   },
   required: ['user_code'],
-  refuses: ['invalid_code', 'unauthenticated', 'reauthenticate', 'rate_limited', 'unavailable'],
+  refuses: ['invalid_code', 'unauthenticated', 'reauthenticate', 'sso_required', 'rate_limited', 'unavailable'],
   limits: ['code', 'reauthenticate']
 }, async (auth, { request, reply, fields: { user_code: text, decision } }) => {
   const server = serverOf(auth)

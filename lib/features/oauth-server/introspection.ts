@@ -15,15 +15,17 @@ export function hasIntrospection ({ parts: { apiKeys } }: Pick<AuthContext, 'par
  * Says what an access token allows, to callers with an API key of the scope `introspect`. Any other
  * text is `{ active: false }`, refresh tokens too: a resource server has no use for them.
  */
-export function introspectionEndpoint (server: Server, apiKeys: KeysPart): Endpoint {
+export function introspectionEndpoint (
+  auth: Pick<AuthContext, 'connectionRule'>, server: Server, apiKeys: KeysPart
+): Endpoint {
   return async request => {
-    const key = await findKey(apiKeys, bearerTokenOf(request) ?? '', request.log)
+    const key = await findKey(auth, apiKeys, bearerTokenOf(request) ?? '', request.log)
     if (key === null) throw new OAuthError('invalid_token', 'An API key is needed as the Bearer token.', 401, 'Bearer')
     if (!key.scopes.includes(INTROSPECT)) {
       throw new OAuthError('insufficient_scope', `The API key lacks the scope ${INTROSPECT}.`, 403)
     }
     const { token = '' } = fieldsOf(request)
-    const access = await findAccess(server, token, request.log)
+    const access = await findAccess(auth, server, token, request.log)
     return access === null ? { active: false } : { active: true, token_type: 'Bearer', ...access.claims }
   }
 }

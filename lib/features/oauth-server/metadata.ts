@@ -68,7 +68,9 @@ export function mountServer (scope: FastifyInstance, auth: AuthContext): void {
   if (hasDevices) mountEndpoint(scope, auth, DEVICE, deviceAuthorization(auth, server))
   const { apiKeys } = auth.parts
   const introspects = hasIntrospection(auth)
-  if (apiKeys !== null && introspects) mountEndpoint(scope, auth, INTROSPECT, introspectionEndpoint(server, apiKeys))
+  if (apiKeys !== null && introspects) {
+    mountEndpoint(scope, auth, INTROSPECT, introspectionEndpoint(auth, server, apiKeys))
+  }
   if (registration !== null) {
     mountEndpoint(scope, auth, REGISTER, registrationEndpoint(server, registration.most), 'register')
   }

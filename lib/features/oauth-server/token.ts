@@ -5,6 +5,7 @@ import { audit, noteOwnToken } from '../../audit.js'
 import { DAY_MS } from '../../base/values.js'
 import { isPlainObject } from '../../claims.js'
 import type { AuthContext } from '../../core/context.js'
+import { followsConnection } from '../../core/required-connection.js'
 import { FORM_OR_JSON, type Operation, operation } from '../../core/schema.js'
 import { AuthError } from '../../errors.js'
 import { TAKEN } from '../../session/store.js'
@@ -144,7 +145,8 @@ export function tokenEndpoint (
   }
 }
 
-type ExchangeContext = Pick<AuthContext, 'accounts' | 'mailer' | 'records'>
+type WithRule = Pick<AuthContext, 'connectionRule'>
+type ExchangeContext = WithRule & Pick<AuthContext, 'accounts' | 'mailer' | 'records'>
 
 export type Exchange = (
   auth: ExchangeContext, server: Server, request: FastifyRequest, fields: Parameters
@@ -165,7 +167,7 @@ const redeem: Exchange = async (auth, server, request, fields) => {
     throw invalidGrant()
   }
   if (!isRight(taken) || taken.at < Date.now() - CODE_MS) throw invalidGrant()
-  return giveTokens(server, taken.grantId, fields)
+  return giveTokens(auth, server, taken.grantId, fields)
 }
 
 async function endByReuse (server: Server, request: FastifyRequest, grantId: string): Promise<void> {
@@ -175,8 +177,11 @@ async function endByReuse (server: Server, request: FastifyRequest, grantId: str
 }
 
 /** Gives a grant its first tokens, unless its user's sessions have ended since the consent. */
-export async function giveTokens (server: Server, grantId: string, { resource, scope }: Parameters): Promise<object> {
+export async function giveTokens (
+  auth: WithRule, server: Server, grantId: string, { resource, scope }: Parameters
+): Promise<object> {
   const { grants, lifetimes } = server
+  await assertFollowed(auth, server, grantId)
   const now = Date.now()
   const next = await grants.change<ReturnType<typeof firstTokens>>(grantId, found => {
     const next = isCurrent(found) ? firstTokens(found.grant, { lifetimes, now, resource, scope }) : 'expired'
@@ -192,6 +197,7 @@ const refresh: Exchange = async (auth, server, request, fields) => {
   const token = presentedToken(fields.refresh_token)
   if (token?.kind !== 'refresh') throw invalidGrant()
   const { grants, lifetimes, replays } = server
+  await assertFollowed(auth, server, token.grantId)
   const now = Date.now()
   let replayed: Grant | null = null
   const next = await grants.change<ReturnType<typeof refreshed>>(token.grantId, found => {
@@ -221,6 +227,12 @@ async function noteReplay (
   })
   const user = isFirst ? await accounts.findUser({ userId }) : null
   if (user !== null) mailer?.sendOfApplication('token-replayed', user, request.log)
+}
+
+/** Refuses the grant of a user who has not signed in lately by the connection that they must. */
+async function assertFollowed (auth: WithRule, { grants }: Server, grantId: string): Promise<void> {
+  const found = auth.connectionRule === null ? null : await grants.find(grantId)
+  if (found !== null && !await followsConnection(auth, found.user)) throw invalidGrant()
 }
 
 function isCurrent (found: FoundGrant | null): found is FoundGrant {
@@ -270,23 +282,23 @@ export interface VerifiedAccess {
  * @throws AuthError `invalid_token`
  */
 export async function verifyAccess (
-  server: Server, text: string, resource: string, log: FastifyRequest['log']
+  auth: WithRule, server: Server, text: string, { resource, log }: { resource: string, log: FastifyRequest['log'] }
 ): Promise<VerifiedAccess> {
-  const access = await findAccess(server, text, log)
+  const access = await findAccess(auth, server, text, log)
   if (access?.claims.aud !== resource) throw new AuthError('invalid_token')
   return access
 }
 
 /** Finds an access token of any resource; null for one that is not good. */
 export async function findAccess (
-  server: Server, text: string, log: FastifyRequest['log']
+  auth: WithRule, server: Server, text: string, log: FastifyRequest['log']
 ): Promise<VerifiedAccess | null> {
   const token = presentedToken(text)
   const found = token === null ? null : await server.grants.find(token.grantId)
   const now = Date.now()
   const access = token !== null && isCurrent(found) ? accessToken(found.grant, token, now) : null
-  if (access === null || !isCurrent(found)) return null
-  const { grantId, userId, clientId, content: { resource, scopes, auth }, createdAt, usedAt } = found.grant
+  if (access === null || !isCurrent(found) || !await followsConnection(auth, found.user)) return null
+  const { grantId, userId, clientId, content: { resource, scopes, auth: proven }, createdAt, usedAt } = found.grant
   noteHourly(usedAt, { now, note: async () => server.grants.noteUse(grantId, now), log, what: 'a grant' })
   const claims = noteOwnToken({
     iss: server.issuer,
@@ -296,8 +308,8 @@ export async function findAccess (
     scope: (access.scopes ?? scopes).join(' '),
     iat: Math.floor((access.issuedAt ?? createdAt) / 1000),
     exp: Math.floor(access.expiresAt / 1000),
-    auth_time: Math.floor(auth.at / 1000),
-    ...(auth.amr.length > 0 && { amr: [...auth.amr] })
+    auth_time: Math.floor(proven.at / 1000),
+    ...(proven.amr.length > 0 && { amr: [...proven.amr] })
   })
   return { claims, grantId, clientId, user: found.user }
 }

@@ -16,6 +16,7 @@ import { type FactorSubmission, countAttempt, pendingSecondFactor } from '../sec
 import {
   type Ceremony, type Challenge, completePasskeysOf, countedResponse, passkeysIn, takeChallenge, usePasskey
 } from './sign-in.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { identityOfUser, signIn, withoutWrites } from '../../core/sign-in.js'
 import { CHALLENGE } from '../../session/store.js'
 import type { Act } from '../../core/act.js'
@@ -24,8 +25,8 @@ import { allowCaching } from '../published.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { accepted, isChecked, objectOf, operation, remember, signedIn, token } from '../../core/schema.js'
 import {
-  addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed, requireRecentFactor,
-  sendMailCode
+  type EnrollingUser, addFactor, assertMailCode, assertNotRequired, changeOwnFactors, enrollingUser, isCodeMailed,
+  requireRecentFactor, sendMailCode
 } from '../second-factor/enrolment.js'
 import { canSignIn, hasFactorThat } from '../../core/methods.js'
 import { byPasskey } from './method.js'
@@ -70,7 +71,8 @@ export const beginCeremony = form({
     200: { type: 'object', description: 'Options for `navigator.credentials`, as JSON', additionalProperties: true }
   },
   refuses: [
-    'unauthenticated', 'reauthenticate', 'invalid_state', 'blocked', 'invalid_token', 'exists', 'account_exists'
+    'unauthenticated', 'reauthenticate', 'invalid_state', 'blocked', 'sso_required', 'invalid_token', 'exists',
+    'account_exists'
   ],
   limits: ['challenge'],
   // The token is no secret that it uses: each request gets a challenge of its own.
@@ -106,7 +108,7 @@ export const registerPasskey = form({
   answers: { 201: added },
   refuses: [
     'invalid', 'invalid_code', 'invalid_state', 'unauthenticated', 'reauthenticate', 'exists', 'too_many', 'blocked',
-    ...COUNTED
+    'sso_required', ...COUNTED
   ],
   isSignInAttempt: true,
   async again (auth, { request, fields: { response } }) {
@@ -122,6 +124,7 @@ export const registerPasskey = form({
   // First, so that a form whose options were refused is refused for the same reason.
   const enrolling = await enrollingUser(auth, request, isLost)
   const { user, waiting, asksMailCode } = enrolling
+  await refusePasskey(auth, enrolling)
   // Another process requires it.
   if (waiting !== null) needed(auth.parts.secondFactor, 'secondFactor')
   const response = await takeChallenge(request, counted, 'register', 'create')
@@ -159,7 +162,7 @@ export const signInByPasskey = form({
   required: ['response'],
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid', 'unknown_passkey', 'invalid_state', 'unauthenticated', 'blocked', ...COUNTED],
+  refuses: ['invalid', 'unknown_passkey', 'invalid_state', 'unauthenticated', 'blocked', 'sso_required', ...COUNTED],
   isSignInAttempt: true
 }, async (auth, submission) => {
   const { request, fields: { response: field, remember } } = submission
@@ -282,11 +285,18 @@ async function begun (
   if (isSilent && !(passkeys.relyingParty.createOnSignIn && principalOf(request) !== null)) {
     throw new AuthError('invalid_state')
   }
-  const { user, asksMailCode } = await enrollingUser(auth, request, isLost)
+  const enrolling = await enrollingUser(auth, request, isLost)
+  const { user, asksMailCode } = enrolling
+  await refusePasskey(auth, enrolling)
   if (isSilent) assertWithoutFactor(user)
   // One that was sent stays good, so that the user can begin a second time.
   if (asksMailCode && !await isCodeMailed(request)) await sendMailCode(auth, submission, user)
   return passkeys.registrationOptions(user, passkeysIn(await auth.accounts.factors(user.userId)), isSilent)
+}
+
+/** One that a sign-in waits for is its second factor: the first one was asked. */
+async function refusePasskey (auth: AuthContext, { user, waiting }: EnrollingUser): Promise<void> {
+  if (waiting === null) await refuseOtherWays(auth, user)
 }
 
 async function provingUser (

@@ -7,6 +7,7 @@ import type { Findings } from '../../core/findings.js'
 import { guestOf, promotionOf } from '../../core/guests.js'
 import { type Content, html } from '../../core/pages/elements.js'
 import type { LinkView } from '../../core/pages/link-page.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { identityOfUser, withoutWrites } from '../../core/sign-in.js'
 import { AuthError, PASSKEY_EXISTS } from '../../errors.js'
 import { creating } from '../../hooks.js'
@@ -23,6 +24,7 @@ export async function beginSignUp (
   auth: AuthContext, request: FastifyRequest, token: string
 ): Promise<ReturnType<PasskeyCeremonies['registrationOptions']> & { newUserId: string }> {
   const { userId: newId, email } = await openRegistration(auth, token)
+  await refuseOtherWays(auth, { email, userId: null })
   await assertFree(auth.accounts, email)
   const userId = (await guestOf(auth, request))?.userId ?? newId
   const { ceremonies } = needed(auth.parts.passkeys, 'passkeys')

@@ -9,6 +9,7 @@ import type { AuthContext, WithAccounts } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
 import { ACCEPTED, type FormAnswer, form, signedInAs } from '../../core/form.js'
 import { guestOf, promotionOf } from '../../core/guests.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { checkbox, filledIn, isChecked, remember, signedIn } from '../../core/schema.js'
 import { localIdentity, signIn, withoutWrites } from '../../core/sign-in.js'
 import { endOtherSessions } from '../../core/sign-out.js'
@@ -49,7 +50,7 @@ const route = {
   isSignInAttempt: true
 } as const
 
-const REFUSALS = ['invalid_email', ...NEW_PASSWORD_REFUSALS, 'claim_not_allowed', 'exists'] as const
+const REFUSALS = ['invalid_email', 'sso_required', ...NEW_PASSWORD_REFUSALS, 'claim_not_allowed', 'exists'] as const
 
 /** Creates a user with a password and signs them in. Sends the link that confirms their address. */
 export const register = form({
@@ -61,6 +62,7 @@ export const register = form({
 }, async (auth, submission) => {
   const { request, outbox } = submission
   outbox.refuseWhenFull()
+  await refuseNewAccount(auth, submission.fields)
   const guest = await guestOf(auth, request)
   const { isKnown, ...authenticated } = await createOrFind(auth, submission, guest)
   const principal = await signIn(auth, request, authenticated).catch((error: unknown) => {
@@ -83,10 +85,18 @@ const registerUnconfirmed = form({
 }, async (auth, submission) => {
   const { outbox } = submission
   outbox.refuseWhenFull()
+  await refuseNewAccount(auth, submission.fields)
   const { user, isKnown } = await createOrFind(auth, submission, null)
   if (!isKnown) sendVerification(user, outbox)
   return ACCEPTED
 })
+
+/** The answer is the same whether or not a user has the address. */
+async function refuseNewAccount (
+  auth: Pick<AuthContext, 'connectionRule'>, { email }: Pick<Registration, 'email'>
+): Promise<void> {
+  if (auth.connectionRule !== null) await refuseOtherWays(auth, { email: checkedEmail(email), userId: null })
+}
 
 /** Creates a user, or finds the one whom the same form has created. */
 async function createOrFind (
@@ -210,7 +220,7 @@ export const login = form({
   required: ['email', 'password'],
   allowsExtraFields: true,
   answers: { 200: signedIn },
-  refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'unverified'],
+  refuses: ['invalid_state', 'invalid', 'invalid_email', 'unauthenticated', 'blocked', 'sso_required', 'unverified'],
   hashes: true,
   isSignInAttempt: true,
   whileImpersonating: true,
@@ -234,6 +244,7 @@ export const login = form({
   if (local?.registration?.verify === 'required' && !user.emailVerified && !isBlocked(user)) {
     const { outbox } = submission
     outbox.refuseWhenFull()
+    await refuseOtherWays(auth, user)
     sendVerification(user, outbox)
     throw new AuthError('unverified')
   }
@@ -287,10 +298,11 @@ export const changePassword = form({
     password: newPassword,
     keys: { ...checkbox, description: 'A checkbox: all API keys of the user end, too' }
   },
-  refuses: [...UNPROVEN, ...NEW_PASSWORD_REFUSALS]
+  refuses: [...UNPROVEN, 'sso_required', ...NEW_PASSWORD_REFUSALS]
 }, async (auth, submission) => {
   assertText(submission.fields.password)
   const { credential, ...present } = await recentByPassword(auth, submission, submission.fields.current)
+  await refuseOtherWays(auth, present.user)
   if (credential === null) {
     throw invalidRequest('This account has no password yet; set the first one instead.')
   }
@@ -309,10 +321,13 @@ export const setFirstPassword = form({
   summary: 'Set the first password of the signed-in user',
   description: 'The last sign-in must be less than ten minutes ago.',
   fields: { password: newPassword },
-  refuses: ['invalid_state', 'reauthenticate', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS]
+  refuses: [
+    'invalid_state', 'reauthenticate', 'sso_required', 'unverified', 'email_missing', 'exists', ...NEW_PASSWORD_REFUSALS
+  ]
 }, async (auth, submission) => {
   assertText(submission.fields.password)
   const { credential, ...present } = await recentByPassword(auth, submission, undefined)
+  await refuseOtherWays(auth, present.user)
   if (credential !== null) throw hasPassword()
   const { email, emailVerified } = present.user
   if (email === null || !emailVerified) {

@@ -9,6 +9,7 @@ import { AuthError, invalidRequest } from '../../errors.js'
 import {
   type Html, action, checkboxField, html, nameField, newPasswordField, usernameField, ways
 } from '../../core/pages/elements.js'
+import { refuseOtherWays } from '../../core/required-connection.js'
 import { signIn } from '../../core/sign-in.js'
 import { guestOf } from '../../core/guests.js'
 import { USED_REGISTRATION } from '../../session/store.js'
@@ -58,7 +59,7 @@ export const registerConfirmed = form({
   answers: { 201: signedIn, 202: { type: 'null', description: 'Accepted: a mail follows' } },
   refuses: [
     'invalid_email', ...NEW_PASSWORD_REFUSALS, 'invalid', 'invalid_state', 'invalid_token', 'unauthenticated',
-    'claim_not_allowed', 'exists', 'account_exists'
+    'claim_not_allowed', 'exists', 'account_exists', 'sso_required'
   ],
   hashes: 'password',
   async bodyLimit (request, { limits }) {
@@ -110,10 +111,13 @@ export const registerConfirmed = form({
       throw invalidRequest('A registration begins with the e-mail alone; the password or the passkey goes with the ' +
         'token of the mail.')
     }
-    await sendLink(auth, submission, checkedEmail(email))
+    const to = checkedEmail(email)
+    await refuseOtherWays(auth, { email: to, userId: null })
+    await sendLink(auth, submission, to)
     return ACCEPTED
   }
   const link = await readRegistration(auth, token)
+  await refuseOtherWays(auth, { email: link.email, userId: null })
   if (hasPasskey && password === undefined && canRegisterByPasskey(auth)) {
     return registerByPasskey(auth, submission, link, response)
   }

@@ -48,7 +48,9 @@ export const finishSignIn = form({
     trust: { ...checkbox, description: 'A checkbox: this browser is not asked again for some days' }
   },
   answers: { 200: withCodesLeft },
-  refuses: ['invalid_code', 'invalid', 'invalid_state', 'blocked', 'unauthenticated', 'rate_limited', 'busy'],
+  refuses: [
+    'invalid_code', 'invalid', 'invalid_state', 'blocked', 'sso_required', 'unauthenticated', 'rate_limited', 'busy'
+  ],
   isSignInAttempt: true,
   async again (auth, submission) {
     const { user, record: { principal, methods } } = await current(auth, submission.request)

@@ -5,10 +5,12 @@ import type { FoundUser } from '../../accounts/identities.js'
 import { announceRevoke, audit, noteSubject } from '../../audit.js'
 import type { Proof } from '../../authentication.js'
 import { type TypedCode, codeShape, recoveryHash } from './codes.js'
+import { isAddedProvider } from '../../core/act.js'
 import { completeSignIn, principalFor } from '../../core/complete-sign-in.js'
 import { type AuthContext, type Owner, type Proven, type WithAccounts, needed, sealerOf } from '../../core/context.js'
 import { linkOf, writeHeld } from '../../core/linking.js'
 import type { Outbox } from '../../core/mail-links.js'
+import { refuseOtherSignIn } from '../../core/required-connection.js'
 import { AuthError } from '../../errors.js'
 import { callHook } from '../../hooks.js'
 import { cookiesNamed } from '../../session/cookies.js'
@@ -61,7 +63,7 @@ export async function checkSecondFactor (
   if (skipsFactor || isComplete) return first
   const { trusts, connections = false, trustedBrowsers } = auth.parts.secondFactor ?? {}
   // The application adds a connection while it runs, for a customer.
-  const isJudged = connections || !provider.includes(':')
+  const isJudged = connections || !isAddedProvider(provider)
   const isTrusted = signed !== undefined && trusts !== undefined && isJudged &&
     await callHook(() => trusts({ provider, ...signed })) === true
   const proof: Proof = isTrusted ? { ...first, multiFactor: true } : first
@@ -164,6 +166,7 @@ export async function continueSignIn (
   const { request, outbox } = submission
   const { identity, held, newUser } = waiting
   if (isBlocked(user)) throw new AuthError('blocked')
+  await refuseOtherSignIn(auth, { ...waiting, user }, first.method)
   const isAsFound = user.email === waiting.email && user.emailVerified === waiting.emailVerified
   const change = { identity: linkOf(identity), held, newUser, factors: addition }
   const writes = held !== null || addition !== undefined

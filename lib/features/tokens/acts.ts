@@ -18,7 +18,7 @@ const issueSchema = operation({
       expires_in: { type: 'integer', description: 'Seconds' }
     })
   },
-  refuses: ['invalid_request', 'invalid_claims', 'unauthenticated', 'cross_origin', 'unavailable']
+  refuses: ['invalid_request', 'invalid_claims', 'unauthenticated', 'sso_required', 'cross_origin', 'unavailable']
 })
 
 const verifySchema = {

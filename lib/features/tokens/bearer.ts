@@ -91,7 +91,7 @@ export function bearerGuards (auth: AuthContext): BearerGuards {
 }
 
 function requireBearerFor (
-  auth: Pick<AuthContext, 'local' | 'parts'>, publish: ResourcePublisher, required: BearerUse
+  auth: Pick<AuthContext, 'connectionRule' | 'local' | 'parts'>, publish: ResourcePublisher, required: BearerUse
 ): Guard {
   const { scopes, verifier } = checkedOptions('requireBearerFor', required, BEARER_USE, "{ audience: 'reports' }")
   const use: TokenUse = Object.fromEntries(['purpose', 'audience']
@@ -108,7 +108,8 @@ function requireBearerFor (
   const metadataUrl = metadata === undefined ? undefined : publish(use.audience, all, metadata)
   return bearerGuard(async (token, request) => {
     if (server != null && resource !== undefined) {
-      return (await (await accessTokens()).verifyAccess(server, token, resource.url, request.log)).claims
+      const asked = { resource: resource.url, log: request.log }
+      return (await (await accessTokens()).verifyAccess(auth, server, token, asked)).claims
     }
     if (verifier === null) return noteOwnToken(await verifyTokenFor(auth, token, use))
     const claims = await verifier.verify(token)

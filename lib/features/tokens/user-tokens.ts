@@ -4,6 +4,7 @@ import { amrOf, secondFactorAt } from '../../authentication.js'
 import { isUserId } from '../../base/values.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { currentRecord } from '../../core/current-user.js'
+import { assertFollowsConnection, followsConnection } from '../../core/required-connection.js'
 import { FACTOR_TIME } from '../app-auth/guards.js'
 import { AuthError } from '../../errors.js'
 import type { TokenClaims, TokenUse } from './token-claims.js'
@@ -20,6 +21,8 @@ const GENERATION = 'svc_generation'
  */
 export async function issueToken (auth: AuthContext, request: FastifyRequest): Promise<string> {
   const { principal: { userId, claims }, generation, at, methods } = await currentRecord(auth, request)
+  const user = auth.connectionRule === null ? null : await auth.accounts.findUser({ userId })
+  if (user !== null) await assertFollowsConnection(auth, user)
   // The provider or the application may have given claims of these names.
   const { amr: _amr, [FACTOR_TIME]: _factorTime, ...others } = withoutReservedClaims(claims)
   const amr = amrOf(methods)
@@ -32,6 +35,8 @@ export async function issueToken (auth: AuthContext, request: FastifyRequest): P
     [GENERATION]: generation
   })
 }
+
+type VerifyContext = Pick<AuthContext, 'local' | 'accounts' | 'connectionRule'>
 
 /** Verifies a token of this use; without the option `local` none is valid. */
 export async function verifyTokenFor (
@@ -47,24 +52,35 @@ export async function verifyTokenFor (
  * program, is not looked up.
  */
 export async function verifyToken (
-  { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
+  auth: VerifyContext, token: string
 ): Promise<TokenClaims> {
-  const claims = await verifyTokenFor({ local }, token)
-  if (isUserId(claims.sub)) assertCurrent(claims, await accounts.status(claims.sub))
+  const { accounts, connectionRule } = auth
+  const claims = await verifyTokenFor(auth, token)
+  if (!isUserId(claims.sub)) return claims
+  assertCurrent(claims, await accounts.status(claims.sub))
+  // The status does not say how they have signed in.
+  if (connectionRule !== null) await assertFollowed(auth, await accounts.findUser({ userId: claims.sub }))
   return claims
 }
 
 /** Verifies a token like {@link verifyToken}, and reads its user; null for another subject. */
 export async function verifyTokenOfUser (
-  { local, accounts }: Pick<AuthContext, 'local' | 'accounts'>, token: string
+  auth: VerifyContext, token: string
 ): Promise<{ claims: TokenClaims, user: User | null }> {
-  const claims = await verifyTokenFor({ local }, token)
+  const { accounts } = auth
+  const claims = await verifyTokenFor(auth, token)
   if (!isUserId(claims.sub)) return { claims, user: null }
   const user = await accounts.findUser({ userId: claims.sub })
   // Without a generation its time counts, which a user does not tell.
   const status = typeof claims[GENERATION] === 'number' ? user : await accounts.status(claims.sub)
   assertCurrent(claims, status && { signedOutAt: 0, ...status })
+  await assertFollowed(auth, user)
   return { claims, user }
+}
+
+/** Refuses the token of a user who has not signed in lately by the connection that they must. */
+async function assertFollowed (auth: VerifyContext, user: User | null): Promise<void> {
+  if (user === null || !await followsConnection(auth, user)) throw new AuthError('invalid_token')
 }
 
 function assertCurrent (

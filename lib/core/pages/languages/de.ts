@@ -301,6 +301,7 @@ export const de: Texts = {
     last_link: 'Das ist Ihre einzige Anmeldemethode. Fügen Sie zuerst eine andere hinzu.',
     user_in_use: 'Dieses Konto kann noch nicht gelöscht werden, weil andere Daten darauf verweisen.',
     not_found: 'Das gibt es nicht mehr.',
+    sso_required: 'Diese Adresse gehört zu einer Organisation, die einen eigenen Anbieter für die Anmeldung hat.',
     blocked: 'Dieses Konto ist gesperrt.',
     unverified: 'Bestätigen Sie zuerst Ihre E-Mail-Adresse. Wir haben Ihnen einen Link geschickt.',
     email_missing: 'Fügen Sie zuerst Ihre E-Mail-Adresse hinzu. Ihr Konto hat noch keine.',

@@ -292,6 +292,7 @@ export const english = {
     last_link: 'This is your only sign-in method. Add another one first.',
     user_in_use: 'This account can’t be deleted yet, because other data still refers to it.',
     not_found: 'This no longer exists.',
+    sso_required: 'This address belongs to an organization whose users sign in by its own provider.',
     blocked: 'This account is blocked.',
     unverified: 'Confirm your e-mail address first. We sent you a link.',
     email_missing: 'Add your e-mail address first. Your account has none yet.',

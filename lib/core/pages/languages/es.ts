@@ -297,6 +297,7 @@ export const es: Texts = {
     last_link: 'Es tu único método de inicio de sesión. Añade otro primero.',
     user_in_use: 'Esta cuenta aún no se puede eliminar porque hay otros datos que dependen de ella.',
     not_found: 'Esto ya no existe.',
+    sso_required: 'Esta dirección pertenece a una organización cuyos miembros inician sesión con su propio proveedor.',
     blocked: 'Esta cuenta está bloqueada.',
     unverified: 'Confirma primero tu correo electrónico. Te hemos enviado un enlace.',
     email_missing: 'Añade primero tu correo electrónico. Tu cuenta aún no tiene ninguno.',

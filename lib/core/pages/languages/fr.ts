@@ -306,6 +306,7 @@ export const fr: Texts = {
     last_link: 'C’est votre seule méthode de connexion. Ajoutez-en d’abord une autre.',
     user_in_use: 'Ce compte ne peut pas encore être supprimé, car d’autres données y font référence.',
     not_found: 'Cet élément n’existe plus.',
+    sso_required: 'Cette adresse appartient à une organisation qui a son propre fournisseur de connexion.',
     blocked: 'Ce compte est bloqué.',
     unverified: 'Confirmez d’abord votre adresse e-mail. Nous vous avons envoyé un lien.',
     email_missing: 'Ajoutez d’abord votre adresse e-mail. Votre compte n’en a pas encore.',
