@@ -2,6 +2,7 @@
 import { subscribe } from 'node:diagnostics_channel'
 import type { FastifyInstance } from 'fastify'
 import type { AuthPluginOptions, SendMail } from '../../lib/index.js'
+import { Connections } from '../../lib/connections.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
 import { Pages } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
@@ -31,6 +32,7 @@ export function wholeApp (sendMail: SendMail): AuthPluginOptions {
     session: { secret: SESSION_SECRET, remember: { days: 30 } },
     pages: new Pages({ name: 'Shop' }),
     passkeys: new Passkeys({ name: 'Shop' }),
+    connections: new Connections(),
     secondFactor: new SecondFactor({ issuer: 'Shop', trustedBrowser: { days: 30 } }),
     oauthServer: new OAuthServer({
       resources: { 'https://app.example/mcp': { scopes: { read: 'Read' } } },

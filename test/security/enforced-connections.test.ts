@@ -48,7 +48,6 @@ async function start (t: Test, { registration, hasMailLimits = false, store = ne
   const made = await startMailApp(t, {
     ...whole,
     store,
-    connections: new Connections(),
     rateLimit: Object.fromEntries(LIMITS.map(name => [name, 100_000])),
     apiKeys: new ApiKeys({ prefix: 'shop', scopes: { read: 'Read' }, selfService: true }),
     impersonation: { allow: () => true },
@@ -390,7 +389,8 @@ const DOORS: Record<string, Door> = {
 /** The acts that may not refuse, each with why. */
 const OTHERS: Record<string, readonly string[]> = {
   'begins what its callback, or its last step, refuses': [
-    'GET /auth/a/login', 'GET /auth/connections/:id/login', 'POST /auth/a/callback', 'POST /auth/connections/:id/callback'
+    'GET /auth/a/login', 'GET /auth/connections/:id/login', 'POST /auth/a/callback', 'POST /auth/connections/:id/callback',
+    'POST /auth/connections/start'
   ],
   'shows, and changes nothing': [
     ...['device', 'oauth/authorize', 'session', 'local/passkeys/script.js'].map(act => `GET /auth/${act}`),
@@ -399,7 +399,7 @@ const OTHERS: Record<string, readonly string[]> = {
   ],
   'ends something, or leaves': [
     ...['delete-account', 'grants/end', 'impersonation/end', 'keys/end', 'revoke', 'sessions/end'].map(act => `POST /auth/local/${act}`),
-    'POST /auth/logout', 'POST /auth/oauth/revoke'
+    'POST /auth/logout', 'POST /auth/oauth/revoke', 'POST /auth/connections/:id/backchannel-logout'
   ],
   'authenticates within a session of the user, or is a second factor, which signs in nobody by itself': [
     ...['reauthenticate', 'recovery-codes', 'totp/enroll', 'totp/confirm', 'totp/remove'].map(act => `POST /auth/local/${act}`)

@@ -17,11 +17,14 @@ const PASSWORD = 'correct horse'
 const SERVED = [
   'GET /auth/local/jwks.json', 'GET /auth/local/passkeys/script.js', 'GET /auth/own/callback', 'GET /auth/own/login',
   'GET /auth/pages/account', 'GET /auth/pages/factors', 'GET /auth/pages/sign-in', 'GET /auth/session',
-  'POST /auth/local/impersonation/end', 'POST /auth/local/login', 'POST /auth/local/revoke', 'POST /auth/logout', 'POST /auth/own/login'
+  'GET /auth/connections/:id/callback', 'GET /auth/connections/:id/login', 'POST /auth/connections/:id/login',
+  'POST /auth/connections/start', 'POST /auth/local/impersonation/end', 'POST /auth/local/login', 'POST /auth/local/revoke', 'POST /auth/logout', 'POST /auth/own/login'
 ]
 
 /** What programs ask, whose cookies are not read. */
-const WITHOUT_SESSION = ['device', 'revoke', 'token'].map(name => `POST /auth/oauth/${name}`)
+const WITHOUT_SESSION = [
+  ...['device', 'revoke', 'token'].map(name => `POST /auth/oauth/${name}`), 'POST /auth/connections/:id/backchannel-logout'
+]
 
 /** Tables whose rows an impersonation leaves as they are; the session itself is that of the support. */
 const TABLES = ['users', 'credentials', 'provider_links', 'factors', 'pending', 'grants', 'clients'].map(name => `svc_auth_${name}`)
