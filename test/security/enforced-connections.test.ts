@@ -5,7 +5,7 @@
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 import { ApiKeys } from '../../lib/api-keys.js'
-import { Connections, type Connection, type EnforceOptions } from '../../lib/connections.js'
+import { type Connection, type EnforceOptions } from '../../lib/connections.js'
 import { type AuthPluginOptions, type LocalIdentityProviderOptions, SqlAuthStore } from '../../lib/index.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
 import { totp } from '../../lib/testing.js'
