@@ -8,7 +8,7 @@ import { UnreachableError, publicTexts } from '../../core/public-fetch.js'
 import { canonicalEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { endSessionsOf } from './enforced.js'
-import { usersOfDomain } from './members-of.js'
+import { usersOfDomain } from './users-of-domain.js'
 import type { ConnectionRows, DomainRow } from './rows.js'
 
 /** A domain that a connection claims. */

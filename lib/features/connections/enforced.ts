@@ -5,7 +5,7 @@ import { DAY_MS } from '../../base/values.js'
 import { routeOfProvider } from '../../core/act.js'
 import type { AuthContext, ConnectionRule, RequiredConnection } from '../../core/context.js'
 import { AuthError } from '../../errors.js'
-import { usersOfDomain } from './members-of.js'
+import { usersOfDomain } from './users-of-domain.js'
 import { CONNECTION, type ConnectionRows } from './rows.js'
 
 /** Asks the rows, by one statement each: what an operator changes holds in each process at once. */
