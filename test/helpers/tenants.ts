@@ -1,5 +1,5 @@
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify'
-import type { Configuration } from 'oidc-provider'
+import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
 import { Connections, type Connection, type ConnectionChange, type ConnectionsOptions } from '../../lib/connections.js'
 import { isPublicAddress } from '../../lib/core/public-addresses.js'
@@ -29,8 +29,8 @@ export interface Tenants {
   readonly records: Map<string, readonly string[] | Error>
 }
 
-/** Starts two OpenID providers. */
-export async function startTenants (t: Test): Promise<Tenants> {
+/** Starts two OpenID providers; `changes`: of the registration of their clients. */
+export async function startTenants (t: Test, changes: Partial<ClientMetadata> = {}): Promise<Tenants> {
   const authority = await privateAuthority('Tests')
   const start = async (): Promise<Tenant> => {
     const redirectUris = [`${BASE_URL}/none`]
@@ -44,7 +44,7 @@ export async function startTenants (t: Test): Promise<Tenants> {
         return new Response()
       }
     }
-    const client = { backchannel_logout_uri: `${BASE_URL}/none` }
+    const client = { backchannel_logout_uri: `${BASE_URL}/none`, ...changes }
     return { idp: await startOpenIdProvider(t, { redirectUris, tls, client, configuration }), redirectUris, logoutTokens }
   }
   const records = new Map<string, readonly string[] | Error>()
@@ -67,7 +67,7 @@ const CONFIGURATION = {
 /** An application with connections, passwords and mails. */
 export async function startConnectionApp (
   t: Test, { connections = {}, ...options }: Omit<AuthPluginOptions, 'connections'> & { connections?: ConnectionsOptions } = {},
-  local: Parameters<typeof startMailApp>[2] = {}
+  local: Parameters<typeof startMailApp>[2] = {}, server: Parameters<typeof startMailApp>[3] = {}
 ): Promise<MailApp> {
   return startMailApp(t, {
     baseUrl: BASE_URL,
@@ -76,7 +76,7 @@ export async function startConnectionApp (
     dataSecret: DATA_SECRET,
     connections: new Connections(connections),
     ...options
-  }, local)
+  }, local, server)
 }
 
 /** Adds a connection to the provider of a customer. */
@@ -84,7 +84,8 @@ export async function connect (
   app: FastifyInstance, { idp, redirectUris }: Tenant, change: ConnectionChange & { name?: string } = {}
 ): Promise<Connection> {
   const { issuer, clientId, clientSecret } = idp
-  const made = await app.auth.connections.create({ name: 'Acme', issuer, clientId, clientSecret, ...change })
+  const credential = change.clientKey === undefined ? { clientSecret } : {}
+  const made = await app.auth.connections.create({ name: 'Acme', issuer, clientId, ...credential, ...change })
   redirectUris.push(made.redirectUri)
   return made
 }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { Pages } from '../../lib/pages.js'
 import { Browser } from '../helpers/browser.js'
+import { linkAt } from '../helpers/own-provider.js'
 import { connect, proveAll, signInBy, startConnectionApp, startTenants } from '../helpers/tenants.js'
 
 t.test('the sign-in page asks for the address first, and goes on by what its domain says', async t => {
@@ -49,6 +50,8 @@ t.test('a script is told where the sign-in of an address begins, with the addres
 
   t.strictSame(await ask('ada@example.com'), { url: null }, 'a claim is no proof')
   await proveAll(app, world, connection)
+  const remembered = await new Browser(app).post('/auth/connections/start', { email: 'ada@example.com', remember: true })
+  t.match(remembered.json().url, 'remember=on')
   const { url } = await ask('ada@example.com')
   t.ok(url.startsWith(connection.loginPath))
   const { headers: { location } } = await new Browser(app).get(url)
@@ -62,4 +65,20 @@ t.test('without passwords and mails an address without a connection is refused',
   const answer = await new Browser(app).post('/auth/connections/start', { email: 'ada@example.com' })
 
   t.match(answer.json(), { code: 'not_allowed' })
+})
+
+t.test('the account page names the connection by which the user signs in, and other providers', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t, { pages: new Pages({ name: 'Shop' }) })
+  const connection = await connect(app, acme, { name: 'Acme Inc' })
+  const browser = new Browser(app)
+  await signInBy(browser, acme, connection)
+  await linkAt(browser, 'a', { subject: 'ada-at-a' })
+
+  const { body } = await browser.get('/auth/pages/account', { accept: 'text/html' })
+
+  t.match(body, 'A, Acme Inc')
+  t.notMatch(body, connection.id.slice(0, 8) + '</')
+  const confirm = await browser.get('/auth/pages/confirm', { accept: 'text/html' })
+  t.match(confirm.body, `action="/auth/connections/${connection.id}/login"`)
 })

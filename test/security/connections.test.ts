@@ -61,12 +61,18 @@ t.test('attack 226: what a customer\'s provider answers leads no request into th
     }
   }
   for (const url of [inside, 'https://127.0.0.1/secret', 'https://[::1]/secret', 'https://2130706433/secret']) {
-    const { browser, loginPath, visits, redirectUri } = await startHostile(t, issuer => ({ [DISCOVERY]: metadata(issuer, { token_endpoint: url }) }))
+    const { app, id, browser, loginPath, visits, redirectUri } = await startHostile(t, issuer => (
+      { [DISCOVERY]: metadata(issuer, { token_endpoint: url }) }))
     const { location } = (await browser.get(loginPath)).headers
     const state = new URL(String(location)).searchParams.get('state') ?? ''
     const answer = await browser.get(`${new URL(redirectUri).pathname}?${new URLSearchParams({ code: 'x', state })}`)
     t.match(answer.json(), { code: 'provider_unavailable' }, url)
     t.strictSame(visits, [`GET client.example${DISCOVERY}`], url)
+    const tested = (await browser.get(await app.auth.connections.test(id))).headers.location
+    const test = new URLSearchParams({ code: 'x', state: new URL(String(tested)).searchParams.get('state') ?? '' })
+    const page = await browser.get(`${new URL(redirectUri).pathname}?${test}`, { accept: 'text/html' })
+    t.match(page.body, 'Step 3, tokens: a server could not be reached')
+    t.notMatch(page.body, '169.254')
   }
 })
 

@@ -2,7 +2,7 @@ import { type Act, pathOf, routeOfProvider } from '../../core/act.js'
 import { needed } from '../../core/context.js'
 import { form } from '../../core/form.js'
 import { withQuery } from '../../core/redirects.js'
-import { remember } from '../../core/schema.js'
+import { isChecked, remember } from '../../core/schema.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError } from '../../errors.js'
 import { email } from '../password/forms.js'
@@ -41,7 +41,7 @@ const startByAddress = form({
   const provider = CONNECTION + found.connectionId
   const signed = auth.signedRequests.sign(provider, { loginHint: address })
   const url = withQuery(pathOf(auth, routeOfProvider(provider, 'login')), {
-    next, signed, remember: typeof fields.remember === 'string' ? fields.remember : null
+    next, signed, remember: isChecked(fields.remember) ? 'on' : null
   })
   auth.providerLabels.set(provider, found.content.name)
   return {

@@ -1,14 +1,16 @@
-import { setTimeout } from 'node:timers/promises'
+import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
-import { principalIn, userIdIn } from '../../../test/helpers/app.js'
+import { principalIn, startApp, userIdIn } from '../../../test/helpers/app.js'
 import { eventsOf } from '../../../test/helpers/audit-events.js'
 import { Browser } from '../../../test/helpers/browser.js'
 import { advanceClock } from '../../../test/helpers/clock.js'
-import { ADA, confirmAddress, registerAt } from '../../../test/helpers/mail-app.js'
+import { ADA, type MailApp, confirmAddress, registerAt } from '../../../test/helpers/mail-app.js'
+import { ecKey } from '../../../test/helpers/signing-key.js'
 import { emptyDatabase } from '../../../test/helpers/postgres.js'
-import { type Tenants, connect, proveAll, signInBy, startConnectionApp, startTenants } from '../../../test/helpers/tenants.js'
+import { isSoon } from '../../../test/helpers/soon.js'
+import { connect, proveAll, signInBy, startConnectionApp, startTenants } from '../../../test/helpers/tenants.js'
 import { AuthError, OptionsError, SqlAuthStore } from '../../index.js'
-import { Connections } from '../../connections.js'
+import { type Connection, type ConnectionDomain, Connections } from '../../connections.js'
 
 const DATABASES = { SQLite: async () => ':memory:', Postgres: emptyDatabase }
 
@@ -161,8 +163,8 @@ t.test('issuer and client id never change, and what cannot be is refused with a 
 
 t.test('calls for a connection that there is not, and without the option, say so', async t => {
   const { app } = await startConnectionApp(t)
-  const without = await startConnectionApp(t, { connections: undefined } as object)
-  const [other, unknown] = [without.app.auth.connections, '00000000-0000-4000-8000-000000000000']
+  const { auth } = await startApp(t)
+  const unknown = '00000000-0000-4000-8000-000000000000'
 
   for (const id of [unknown, 'x']) {
     const { update, test, proveDomain } = app.auth.connections
@@ -177,7 +179,87 @@ t.test('calls for a connection that there is not, and without the option, say so
   }
   await t.rejects(app.auth.connections.list({ after: 'x' }), { code: 'invalid_request' })
   await t.rejects(app.auth.connections.list({ limit: 0 }), { code: 'invalid_request' })
-  t.ok(other)
+  t.strictSame(await app.auth.connections.list(), { connections: [], next: null })
+  const broken = { get name (): string { throw new Error('of the application') } }
+  await t.rejects(app.auth.connections.update(unknown, broken), { message: 'of the application' })
+  await t.rejects(auth.connections.list(), { code: 'unsupported' })
+  await t.rejects(auth.connections.remove(unknown), { code: 'unsupported' })
+})
+
+t.test('a connection authenticates its client by a key, whose private part nobody sees', async t => {
+  const { d, ...jwk } = { ...ecKey(), alg: 'ES256', kid: 'one' }
+  const { tenants: [acme] } = await startTenants(t, { token_endpoint_auth_method: 'private_key_jwt', client_secret: undefined, jwks: { keys: [jwk] } })
+  const { app } = await startConnectionApp(t)
+  const connection = await connect(app, acme, { clientSecret: undefined, clientKey: { ...jwk, d } })
+  const browser = new Browser(app)
+
+  await signInBy(browser, acme, connection)
+
+  t.match(await principalIn(browser), { claims: { sub: 'ada' } })
+  t.notMatch(JSON.stringify(await app.auth.connections.list()), d)
+  await app.auth.connections.update(connection.id, { clientKey: { ...ecKey(), alg: 'ES256', kid: 'one' } })
+  t.match((await signInBy(new Browser(app), acme, connection)).json(), { code: 'provider_error' })
+})
+
+onEach('changes of a connection at once all stay, and of two removals at once one tells each user', async (t, store) => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t, { store })
+  const removed = eventsOf(t, 'unlink')
+  const { id, ...connection } = await connect(app, acme)
+  const browser = new Browser(app)
+  await signInBy(browser, acme, connection)
+  const request = { log: app.log, headers: {}, id: 'req-1', ip: '127.0.0.1' } as never
+
+  await Promise.all([
+    app.auth.connections.update(id, { name: 'Acme Inc' }, { request }), app.auth.connections.update(id, { scopes: ['groups'] }),
+    app.auth.connections.update(id, { administrators: ['it@acme.example'] }), app.auth.connections.update(id, { domains: ['acme.example'] })
+  ])
+  t.match((await app.auth.connections.list()).connections, [
+    { name: 'Acme Inc', scopes: ['groups'], administrators: ['it@acme.example'], domains: [{ domain: 'acme.example' }] }
+  ])
+
+  await Promise.all([app.auth.connections.remove(id), app.auth.connections.remove(id)])
+  t.equal(removed.length, 1)
+  t.equal((await browser.get('/private')).statusCode, 401)
+})
+
+t.test('what a database refuses ends a proof with its error, and a check with a line in the log', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme] } = world
+  const db = new Database(':memory:')
+  const lines: string[] = []
+  const logger = { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } }
+  const made = await startConnectionApp(t, { store: new SqlAuthStore(db) }, {}, { logger })
+  const connection = await connect(made.app, acme, { domains: ['example.com'] })
+  await proveAll(made.app, world, connection)
+  db.exec("create trigger refusal before update on svc_auth_domains begin select raise(abort, 'no'); end")
+
+  await t.rejects(made.app.auth.connections.update(connection.id, { domains: ['example.com', 'b.example'] }).then(async () => {
+    const { domains: [domain] } = (await made.app.auth.connections.list()).connections[0] ?? connection
+    world.records.set(String(domain?.record.name), [String(domain?.record.value)])
+    return made.app.auth.connections.proveDomain(connection.id, 'b.example')
+  }), { code: 'unavailable' })
+  advanceClock(t, 2 * DAY)
+  await made.app.inject(connection.loginPath)
+  t.ok(await isSoon(async () => lines.some(line => line.includes('the domains of connections could not be checked'))))
+})
+
+t.test('addresses of all users of a domain that has a new owner are disputed, however many they are', async t => {
+  const world = await startTenants(t)
+  const { tenants: [acme, other] } = world
+  const { app } = await startConnectionApp(t)
+  const first = await connect(app, acme, { domains: ['example.com'] })
+  await proveAll(app, world, first)
+  for (let number = 0; number < 501; number++) await app.auth.createUser({ email: `user${number}@example.com`, emailVerified: true })
+  await app.auth.createUser({ email: 'ada@example.com.evil.example', emailVerified: true })
+  const second = await connect(app, other, { domains: ['example.com'] })
+  world.records.clear()
+
+  await proveAll(app, world, second)
+
+  const { users } = await app.auth.users({ limit: 500 })
+  t.ok(users.every(({ email, emailDisputed }) => emailDisputed === (email === 'ada@example.com.evil.example' ? undefined : true)))
+  t.match(await app.auth.findUser({ email: 'ada@example.com.evil.example' }), { emailVerified: true })
 })
 
 onEach('connections are listed a page at a time', async (t, store) => {
@@ -275,15 +357,18 @@ onEach('a domain is proven by its own record, one by one', async (t, store) => {
   t.equal(proven.length, 1)
 })
 
-/** Signs in once, and waits for the check of a domain that follows it. */
-async function checkAfter (t: Test, made: Awaited<ReturnType<typeof startConnectionApp>>, world: Tenants, id: string, days: number): Promise<void> {
+/** Some days later a sign-in starts, behind which the domain is checked; returns when it is in a state, and was looked up again if that was due. */
+async function checkedAs (
+  t: Test, { app }: Pick<MailApp, 'app'>, { id }: Pick<Connection, 'id'>, days: number, expected: ConnectionDomain['state'], isDue = true
+): Promise<void> {
+  const domain = async () => (await app.auth.connections.list()).connections[0]?.domains[0]
+  const before = (await domain())?.checkedAt?.getTime() ?? 0
   advanceClock(t, days * DAY)
-  const [acme] = world.tenants
-  const { connections: [connection] } = await made.app.auth.connections.list()
-  if (connection !== undefined) await made.app.inject({ url: `/auth/connections/${id}/login` })
-  t.ok(acme)
-  // The check goes on behind the answer.
-  await setTimeout(30)
+  await app.inject(`/auth/connections/${id}/login`)
+  t.ok(await isSoon(async () => {
+    const { state, checkedAt } = await domain() ?? {}
+    return state === expected && (checkedAt?.getTime() !== before) === isDue
+  }), `${expected} after ${days} days`)
 }
 
 onEach('a record that is gone is noticed within a day, and after a week the domain lapses, once, with an event and a mail', async (t, store) => {
@@ -294,19 +379,14 @@ onEach('a record that is gone is noticed within a day, and after a week the doma
   const lapsed = eventsOf(t, 'domain-lapsed')
   const { id, domains, loginPath } = await connect(app, acme, { domains: ['example.com'], administrators: ['IT@acme.example'] })
   await proveAll(app, world, { id, domains } as never)
-  const state = async () => (await app.auth.connections.list()).connections[0]?.domains[0]?.state
   await signInBy(new Browser(app), acme, { loginPath })
   records.clear()
 
-  await checkAfter(t, made, world, id, 0.5)
-  t.equal(await state(), 'proven', 'not yet looked up')
-  await checkAfter(t, made, world, id, 0.6)
-  t.equal(await state(), 'missing')
-  await checkAfter(t, made, world, id, 6)
-  t.equal(await state(), 'missing')
+  await checkedAs(t, made, { id }, 0.5, 'proven', false)
+  await checkedAs(t, made, { id }, 0.6, 'missing')
+  await checkedAs(t, made, { id }, 6, 'missing')
   t.strictSame(mails.all, [])
-  await checkAfter(t, made, world, id, 1.1)
-  t.equal(await state(), 'lapsed')
+  await checkedAs(t, made, { id }, 1.1, 'lapsed')
 
   t.match(lapsed, [{ connectionId: id, domain: 'example.com' }])
   t.equal(lapsed.length, 1)
@@ -326,21 +406,16 @@ t.test('a record that is there again within the week changes nothing, nor do nam
   const connection = await connect(made.app, acme, { domains: ['example.com'] })
   await proveAll(made.app, world, connection)
   const [[name = '', texts = []] = []] = [...records]
-  const state = async () => (await made.app.auth.connections.list()).connections[0]?.domains[0]?.state
 
   records.clear()
-  await checkAfter(t, made, world, connection.id, 1.1)
-  t.equal(await state(), 'missing')
+  await checkedAs(t, made, connection, 1.1, 'missing')
   records.set(name, texts)
-  await checkAfter(t, made, world, connection.id, 1.1)
-  t.equal(await state(), 'proven')
+  await checkedAs(t, made, connection, 1.1, 'proven')
   records.set(name, new Error('SERVFAIL'))
-  await checkAfter(t, made, world, connection.id, 20)
-  await checkAfter(t, made, world, connection.id, 20)
-  t.equal(await state(), 'proven')
+  await checkedAs(t, made, connection, 20, 'proven')
+  await checkedAs(t, made, connection, 20, 'proven')
   records.clear()
-  await checkAfter(t, made, world, connection.id, 1.1)
-  t.equal(await state(), 'missing', 'the week begins anew')
+  await checkedAs(t, made, connection, 1.1, 'missing')
 })
 
 onEach('a second connection gets a domain once the record of the first is gone, and joins nobody who was there before', async (t, store) => {
@@ -522,7 +597,6 @@ t.test('the same subject at two connections is two users', async t => {
 
 t.test('a secret is sealed for its connection: a row with that of another one is unavailable', async t => {
   const { tenants: [acme] } = await startTenants(t)
-  const Database = (await import('better-sqlite3')).default
   const db = new Database(':memory:')
   const { app } = await startConnectionApp(t, { store: new SqlAuthStore(db) })
   const [one, two] = [await connect(app, acme), await connect(app, acme)]

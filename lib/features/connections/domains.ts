@@ -4,11 +4,11 @@ import type { FastifyBaseLogger } from 'fastify'
 import { type AuditSource, audit } from '../../audit.js'
 import { DAY_MS, notLoaded } from '../../base/values.js'
 import type { AuthContext } from '../../core/context.js'
-import { UnreachableError, publicTexts } from '../../core/public-fetch.js'
+import { publicTexts } from '../../core/public-fetch.js'
 import { canonicalEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import { endSessionsOf } from './enforced.js'
-import { usersOfDomain } from './users-of-domain.js'
+import { forUsersOfDomain } from './for-users-of-domain.js'
 import type { ConnectionRows, DomainRow } from './rows.js'
 
 /** A domain that a connection claims. */
@@ -129,7 +129,7 @@ export async function proveDomain (
 
 /** From then on the mailboxes may be other people's. */
 async function disputeDomain ({ accounts }: DomainContext, domain: string): Promise<void> {
-  for await (const { userId } of usersOfDomain(accounts, domain)) await accounts.disputeEmail(userId, domain)
+  await forUsersOfDomain(accounts, domain, async ({ userId }) => accounts.disputeEmail(userId, domain))
 }
 
 /** Ends the proof of a domain whose record is missing, once of all processes. */
@@ -145,12 +145,7 @@ async function lapse (
 
 /** Returns the texts of the record of a domain; null where its name servers do not answer. */
 async function textsOf (domain: string): Promise<string[] | null> {
-  try {
-    return await publicTexts(`_svc-auth-challenge.${domain}`)
-  } catch (error) {
-    if (error instanceof UnreachableError) return null
-    throw error
-  }
+  return publicTexts(`_svc-auth-challenge.${domain}`).catch(() => null)
 }
 
 /** Looks the records of proven domains up again, once a day, one at a time. */
@@ -167,11 +162,6 @@ export class DomainChecks {
     this.#underWay ??= this.#check(auth, log)
       .catch((err: unknown) => { log.warn({ err }, 'the domains of connections could not be checked') })
       .finally(() => { this.#underWay = null })
-  }
-
-  /** Resolves when no check is under way. */
-  async done (): Promise<void> {
-    await this.#underWay
   }
 
   async #check (auth: DomainContext, log: FastifyBaseLogger): Promise<void> {

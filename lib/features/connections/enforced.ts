@@ -5,7 +5,7 @@ import { DAY_MS } from '../../base/values.js'
 import { routeOfProvider } from '../../core/act.js'
 import type { AuthContext, ConnectionRule, RequiredConnection } from '../../core/context.js'
 import { AuthError } from '../../errors.js'
-import { usersOfDomain } from './users-of-domain.js'
+import { forUsersOfDomain } from './for-users-of-domain.js'
 import { CONNECTION, type ConnectionRows } from './rows.js'
 
 /** Asks the rows, by one statement each: what an operator changes holds in each process at once. */
@@ -38,15 +38,15 @@ export async function endSessionsOf (
   isEnded: (userId: string) => boolean, source: AuditSource & { log: FastifyBaseLogger }
 ): Promise<void> {
   for (const domain of domains) {
-    for await (const { userId } of usersOfDomain(accounts, domain)) {
-      if (!isEnded(userId)) continue
+    await forUsersOfDomain(accounts, domain, async ({ userId }) => {
+      if (!isEnded(userId)) return
       try {
         await accounts.changeUser(userId, { endSessions: true })
       } catch (error) {
-        if (error instanceof AuthError && error.code === 'unknown_user') continue
+        if (error instanceof AuthError && error.code === 'unknown_user') return
         throw error
       }
       announceRevoke(channel, userId, source)
-    }
+    })
   }
 }

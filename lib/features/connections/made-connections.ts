@@ -213,7 +213,9 @@ export async function removeConnection (
   if (!isId(id) || !await part.rows.exists(id)) return false
   await part.rows.close(id, Date.now())
   const provider = CONNECTION + id
-  for await (const users of linkedUsers(part, provider)) {
+  // A removal that was cut off is repeated: it begins with the users who are left.
+  let users = await part.rows.linkedUsers(provider, NO_ID, PAGE)
+  while (users.length > 0) {
     for (const userId of users) {
       const user = await accounts.leaveProvider(userId, provider)
       if (user === null) continue
@@ -223,24 +225,16 @@ export async function removeConnection (
     }
     // More mails than the queue has places for would be dropped.
     await mailer?.sent()
+    users = await part.rows.linkedUsers(provider, String(users.at(-1)), PAGE)
   }
   await part.rows.remove(id)
   audit('connection-removed', { connectionId: id }, source)
   return true
 }
 
-/** Also a removal that was cut off is repeated: it begins with the users who are left. */
-async function * linkedUsers ({ rows }: ConnectionsPart, provider: string): AsyncGenerator<string[]> {
-  for (let after = NO_ID; ;) {
-    const users = await rows.linkedUsers(provider, after, 100)
-    yield users
-    const last = users.at(-1)
-    if (last === undefined) return
-    after = last
-  }
-}
-
+/** Before all ids of users. */
 const NO_ID = '00000000-0000-0000-0000-000000000000'
+const PAGE = 100
 
 export async function listConnections (
   part: ConnectionsPart, auth: ConnectionsContext, { after, limit }: { after: unknown, limit: unknown }
@@ -250,8 +244,9 @@ export async function listConnections (
     throw invalidRequest('limit must be a whole number from 1 to 500.')
   }
   const found = await part.rows.list(after ?? '', Number(limit) + 1)
-  const shown = found.slice(0, Number(limit)).map(found => shownConnection(auth, found))
-  return { connections: shown, next: found.length > shown.length ? shown.at(-1)?.id ?? null : null }
+  const connections = found.slice(0, Number(limit)).map(found => shownConnection(auth, found))
+  const last = connections.at(-1)
+  return { connections, next: last !== undefined && found.length > connections.length ? last.id : null }
 }
 
 /** Returns a connection with its domains. */

@@ -113,11 +113,6 @@ export class ConnectionRows {
     await (await this.#statements()).noteMissing({ connectionId, domain, now })
   }
 
-  /** Notes a check that could not be made. */
-  async noteUnchecked (connectionId: string, domain: string, now: number): Promise<void> {
-    await (await this.#statements()).noteUnchecked({ connectionId, domain, now })
-  }
-
   /**
    * Ends the proof of a domain whose record is missing since then; false where it is not, or
    * another process has done so.
@@ -227,8 +222,6 @@ function statementsOn (database: SqlDatabase) {
     noteMissing: database.change(db => db.update(domains)
       .set({ checkedAt: now, missingSince: sql`coalesce(${domains.missingSince}, ${now})` })
       .where(and(isDomain, isNotNull(domains.provenAt))).returning(returnedDomain)),
-    noteUnchecked: database.change(db => db.update(domains).set({ checkedAt: now })
-      .where(isDomain).returning(returnedDomain)),
     lapse: database.change(db => db.update(domains).set({ provenAt: null, lapsedAt: now })
       .where(and(isDomain, isNotNull(domains.provenAt), lte(domains.missingSince, given('missingSince'))))
       .returning(returnedDomain)),

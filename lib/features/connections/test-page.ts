@@ -4,7 +4,7 @@ import type { AuthContext } from '../../core/context.js'
 import { type Texts, filled, html, links } from '../../core/pages/elements.js'
 import { layoutOf, providerLabel } from '../../core/pages/lead-to.js'
 import { wantsJson } from '../../core/site.js'
-import { AuthError } from '../../errors.js'
+import type { AuthError } from '../../errors.js'
 import { ProviderFailure } from '../../providers/failures.js'
 import type { Authentication, ExternalProvider } from '../../providers/provider.js'
 
@@ -43,7 +43,7 @@ export async function showTest (
 }
 
 function failedStep (error: unknown, isStart: boolean): Finding {
-  const { code, cause } = error instanceof AuthError ? error : new AuthError('internal_error')
+  const { code, cause }: Partial<AuthError> = Object(error)
   const isAway = code === 'provider_unavailable'
   if (isStart) return isAway ? 'metadataAway' : 'metadata'
   if (isAway) return 'away'
