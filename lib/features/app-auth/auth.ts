@@ -4,6 +4,7 @@ import type { Link, User } from '../../accounts/account.js'
 import type { CanSignIn } from '../../accounts/identities.js'
 import type { AuthStore } from '../../accounts/auth-store.js'
 import { type AuditSource, type AuthChannel, announceRevoke } from '../../audit.js'
+import { isAddedProvider, pathOf, routeOfProvider } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import { refuseImpersonation } from '../../core/acting.js'
 import { refreshPrincipal } from '../../core/current-user.js'
@@ -152,7 +153,7 @@ export class Auth extends Authorization {
    * redirect. The parameters are signed and valid for ten minutes; with `link`, in the session of
    * the request alone, where the path shows a page with the button that starts it.
    *
-   * @param provider the name of an external provider
+   * @param provider the name of an external provider, or the `provider` of a connection
    * @throws OptionsError for an unknown provider or wrong options, and without SVC_SESSION_SECRET
    *   when the application registered @fastify/session itself, or `session.secret` is an object;
    *   AuthError `unauthenticated` with `link` when no user is signed in
@@ -165,8 +166,9 @@ export class Auth extends Authorization {
    * ```
    */
   signInUrl (provider: string, options: SignInUrlOptions = {}): string {
-    const { providers, prefix, site, signedRequests } = this.#auth
-    if (!providers.some(({ name }) => name === provider)) {
+    const { parts, providers, signedRequests } = this.#auth
+    const isConnection = parts.connections !== null && isAddedProvider(provider)
+    if (!isConnection && !providers.some(({ name }) => name === provider)) {
       const names = providers.map(({ name }) => name).join(', ')
       throw new OptionsError(`signInUrl knows no provider "${provider}"; expected one of ${names}`)
     }
@@ -174,7 +176,7 @@ export class Auth extends Authorization {
     if (linkFor !== undefined) refuseImpersonation(linkFor)
     const content = { ...asked, ...(linkFor !== undefined && { linkFor: sessionBinding(linkFor) }) }
     const signed = Object.keys(content).length > 0 ? signedRequests.sign(provider, content) : null
-    return withQuery(site.routePath(`${prefix}/${provider}/login`), { next: options.next ?? null, signed })
+    return withQuery(pathOf(this.#auth, routeOfProvider(provider, 'login')), { next: options.next ?? null, signed })
   }
 
   /**

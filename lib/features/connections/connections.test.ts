@@ -10,6 +10,7 @@ import { emptyDatabase } from '../../../test/helpers/postgres.js'
 import { isSoon } from '../../../test/helpers/soon.js'
 import { connect, proveAll, signInBy, startConnectionApp, startTenants } from '../../../test/helpers/tenants.js'
 import { AuthError, OptionsError, SqlAuthStore } from '../../index.js'
+import { SecondFactor } from '../../second-factor.js'
 import { type Connection, type ConnectionDomain, Connections } from '../../connections.js'
 
 const DATABASES = { SQLite: async () => ':memory:', Postgres: emptyDatabase }
@@ -648,4 +649,34 @@ onEach('a logout at the provider of a connection ends its sessions here, those o
 
   t.equal(await userIdIn(ada), null)
   t.not(await userIdIn(eve), null)
+})
+
+t.test('the application asks the provider of a connection for more by signInUrl', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const { app } = await startConnectionApp(t)
+  const connection = await connect(app, acme)
+  const url = app.auth.signInUrl(connection.provider, { loginHint: 'ada@example.com', next: '/home' })
+  const browser = new Browser(app)
+
+  t.match((await browser.get(url)).headers.location, 'login_hint=ada%40example.com')
+  t.match(await signInBy(browser, acme, { loginPath: url }), { statusCode: 302, headers: { location: '/home' } })
+  const { auth } = await startApp(t)
+  t.throws(() => auth.signInUrl(connection.provider, {}), OptionsError)
+})
+
+t.test('the second factor of a customer stands for none of the application, unless the option says so', async t => {
+  const { tenants: [acme] } = await startTenants(t)
+  const codeOf = async (connections?: boolean): Promise<string | undefined> => {
+    const secondFactor = new SecondFactor({ issuer: 'Shop', required: () => true, trusts: () => true, connections })
+    const { app } = await startConnectionApp(t, { secondFactor, store: new SqlAuthStore(':memory:') })
+    const connection = await connect(app, acme)
+    const browser = new Browser(app)
+    const { headers: { location } } = await browser.get(connection.loginPath)
+    const { pathname, search } = await acme.idp.authorize(String(location))
+    const answer = await browser.get(pathname + search)
+    return answer.statusCode === 302 ? undefined : answer.json().code
+  }
+
+  t.equal(await codeOf(), 'second_factor_required')
+  t.equal(await codeOf(true), undefined)
 })
