@@ -12,9 +12,8 @@ export type Part =
   Words |
   /** Sentences of one paragraph. */
   { readonly lines: readonly Words[] } |
-  { readonly link: string, readonly shown?: string } |
-  /** The one link that acts, which HTML has as a button and in words. */
-  { readonly link: string, readonly button: string, readonly copyLink: string } |
+  /** With a button, for HTML, which has the link in words below it. */
+  { readonly link: string, readonly before: string, readonly shown?: string, readonly button?: string } |
   { readonly code: string }
 
 /** How the mails of an application look, and who signs them. */
@@ -107,7 +106,7 @@ function head ({ name, logo }: MailLook): Html {
 }
 
 function shown (part: Part, brand: string): Content {
-  if ('button' in part) return [button(part, brand), faint(part.copyLink), faint(inWords(part))]
+  if ('link' in part && part.button !== undefined) return [button(part.link, part.button, brand), faint(inWords(part))]
   if ('code' in part) {
     return html`<p class="back text" dir="ltr" style="${TEXT}; padding: 12px 16px; background-color: ${LIGHT.back}; ${
       `border-radius: 10px; font: 600 28px/36px ${MONOSPACE}; letter-spacing: 4px`}">${part.code}</p>\n`
@@ -122,21 +121,21 @@ function faint (content: Content): Html {
 function inWords (part: Part): Content {
   if ('code' in part) return part.code
   if ('link' in part) {
-    const words = 'shown' in part ? part.shown : part.link
-    return html`<a href="${part.link}" style="color: inherit; word-break: break-all">${words}</a>`
+    const { link, before, shown = link } = part
+    return html`${before}<br><a href="${link}" style="color: inherit; word-break: break-all">${shown}</a>`
   }
   if ('words' in part) return sentence(part.words, part.values ?? {})
   return part.lines.map((line, index) => [index > 0 && html`<br>`, inWords(line)])
 }
 
 /** A cell of a table, which each client fills; the link in it is as large. */
-function button ({ link, button }: { link: string, button: string }, brand: string): Html {
+function button (link: string, label: string, brand: string): Html {
   const color = textOn(brand)
   return html`<table ${TABLE} style="margin: 8px 0 24px"><tr><td class="edge" align="center" bgcolor="${brand}" ${
     html`style="border: 1px solid ${edgeOf(brand, LIGHT)}; border-radius: 10px; background-color: ${brand}; ${
       'mso-padding-alt: 0 24px'}"`}><a href="${link}" ${
     html`style="display: block; padding: 0 24px; color: ${color}; font: 600 15px/42px ${SANS}; text-decoration: none"`
-  }>${button}</a></td></tr></table>\n`
+  }>${label}</a></td></tr></table>\n`
 }
 
 /** Black or white, whichever has more contrast: at least 4.58 to 1 for each colour. */

@@ -125,12 +125,12 @@ export function mailTexts (options: MailTextsOptions): (mail: Mail) => MailText 
 
 function partsOf (mail: Mail, texts: MailLanguage, { place }: Pick<MailTextsOptions, 'place'>): Part[] {
   const { kind, name, code, expiresIn, accountUrl, about } = mail
-  const { language, kinds, copyLink } = texts
+  const { language, kinds } = texts
   const parts: Part[] = [
     name === null ? { words: texts.hello } : { words: texts.helloName, values: { name } },
     { words: kinds[kind].text, values: valuesOf(mail) }
   ]
-  if (mail.url !== null) parts.push({ link: mail.url, button: kinds[mail.kind].button, copyLink })
+  if (mail.url !== null) parts.push({ link: mail.url, before: texts.copyLink, button: kinds[mail.kind].button })
   if (code !== null) parts.push({ code })
   if (expiresIn !== null) {
     const isShort = expiresIn < DAY_S
@@ -150,7 +150,7 @@ function partsOf (mail: Mail, texts: MailLanguage, { place }: Pick<MailTextsOpti
     if (from !== '') lines.push({ words: texts.place, values: { place: from } })
     parts.push({ lines })
   }
-  if (accountUrl !== null) parts.push({ words: texts.account }, { link: accountUrl })
+  if (accountUrl !== null) parts.push({ link: accountUrl, before: texts.account })
   return parts
 }
 
@@ -160,7 +160,7 @@ function footerOf (
   const reason = { words: texts.reason, values: { to: shownEmail(to), name } }
   if (support === undefined) return [reason]
   const link = isSecureUrl(support) ? support : `mailto:${support}`
-  return [reason, { words: texts.support }, { link, shown: support }]
+  return [reason, { link, before: texts.support, shown: support }]
 }
 
 /** What the paragraph of a kind names. */
@@ -190,7 +190,10 @@ function plainText (parts: readonly Part[], { name, address }: MailLook): string
 }
 
 function inText (part: Part): string {
-  if ('link' in part) return 'shown' in part ? part.shown : part.link
+  if ('link' in part) {
+    const { link, before, shown = link, button } = part
+    return button === undefined ? `${before}\n${shown}` : link
+  }
   if ('code' in part) return part.code
   return 'words' in part ? filled(part.words, part.values ?? {}) : part.lines.map(inText).join('\n')
 }
