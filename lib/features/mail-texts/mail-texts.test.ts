@@ -108,7 +108,8 @@ t.test('HTML loads nothing but the logo, and is as light and dark as the reader 
     t.match(pictures, [/^<img src="https:\/\/app\.example\/logo\.png" width="120" height="40" alt="Shop" /], kind)
     t.equal(pictures.length, 1, kind)
   }
-  t.match(mailTexts({ name: 'Shop', logo: { url: 'https://a.example/b', width: 1, height: 1, alt: 'A "shop"' } })(mailOf('exists')).html, 'alt="A &#34;shop&#34;"')
+  const withWords = mailTexts({ name: 'Shop', logo: { url: 'https://a.example/b', width: 1, height: 1, alt: 'A "shop"' } })
+  t.match(withWords(mailOf('exists')).html, 'alt="A &#34;shop&#34;"')
 })
 
 t.test('one button leads to the link of a mail, which is in words below it, and notices have none', async t => {
