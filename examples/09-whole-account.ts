@@ -16,7 +16,7 @@ import nodemailer from 'nodemailer'
 
 const { BASE_URL: baseUrl = 'http://localhost:3000', DATABASE_URL = '', MAIL_FROM, FIRST_ADMIN } = process.env
 
-const textOf = mailTexts({ name: 'Shop' })
+const textOf = mailTexts({ name: 'Shop', support: 'help@shop.example' })
 const transport = nodemailer.createTransport(process.env.SMTP_URL ?? 'smtp://localhost', { from: MAIL_FROM })
 
 const local = new LocalIdentityProvider({

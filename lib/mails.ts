@@ -3,8 +3,8 @@
  *
  * @module fastify-svc-auth/mails
  */
-export { type MailText, type MailTextsOptions, mailTexts } from './features/mail-texts/mail-texts.js'
-export type { MailLanguage, MailWords } from './features/mail-texts/mail-language.js'
+export { type MailLogo, type MailText, type MailTextsOptions, mailTexts } from './features/mail-texts/mail-texts.js'
+export type { LinkMailWords, MailLanguage, MailWords } from './features/mail-texts/mail-language.js'
 export { de } from './features/mail-texts/languages/de.js'
 export { en } from './features/mail-texts/languages/en.js'
 export { es } from './features/mail-texts/languages/es.js'

@@ -113,6 +113,15 @@ export const COMMANDS: ReadonlyMap<string, Command> = new Map(Object.entries<Com
       throw new AuthError('not_found', { message: `There is no API key with the id ${id}.` })
     })
   },
+  mails: {
+    takes: '--out dir',
+    does: 'Write each mail as HTML and text',
+    options: ['out'],
+    async run ({ out, app }) {
+      if (out === undefined) throw new OptionsError('mails needs --out, the folder that it writes to')
+      return (await import('./mails.js')).writeMails(out, app === undefined ? null : await moduleOf(app))
+    }
+  },
   delete: ofUser('--yes', 'Delete a user', ['yes'], async (auth, { userId }, { yes }) => {
     if (!yes) throw new OptionsError('delete needs --yes: a user that is deleted cannot be restored')
     await auth.deleteUser(userId, CAUSE)
@@ -247,12 +256,16 @@ async function linkMaker (values: ParsedOptions) {
 /** Returns the options that the module of `--app` exports; null without it. */
 async function optionsOfApp ({ app }: ParsedOptions): Promise<GivenOptions | null> {
   if (app === undefined) return null
-  const { default: options } = await import(pathToFileURL(resolve(app)).href).catch((cause: unknown) => {
+  const { default: options } = await moduleOf(app)
+  if (isPlainObject(options)) return options
+  throw new OptionsError('--app must name a module whose default export is the options of the plugin')
+}
+
+async function moduleOf (app: string): Promise<Readonly<Record<string, unknown>>> {
+  return import(pathToFileURL(resolve(app)).href).catch((cause: unknown) => {
     const remedy = app.endsWith('ts') ? ' (NODE_OPTIONS=--import=tsx loads TypeScript that Node.js does not)' : ''
     throw new OptionsError(`--app cannot be loaded${remedy}: ${Object(cause).message ?? cause}`)
   })
-  if (isPlainObject(options)) return options
-  throw new OptionsError('--app must name a module whose default export is the options of the plugin')
 }
 
 /** `k=v` is a text, `k:=v` the JSON value v. */
@@ -312,9 +325,9 @@ ${lines.join('\n')}
 
 <user> is an e-mail or an id, <owner> also a name such as job:nightly; the
 default export of <module> is the options of the application; without it, links
-take --base-url, --issuer and --prefix, keys --key-prefix. <db> is an SQLite
-file or a postgres: URL; default: the application's, LOCAL_AUTH_DB or
-./local-auth.db.`
+take --base-url, --issuer and --prefix, keys --key-prefix. For mails it exports
+the options of mailTexts as mails. <db> is an SQLite file or a postgres: URL;
+default: the application's, LOCAL_AUTH_DB or ./local-auth.db.`
 }
 
 function unknown (name: string): string {

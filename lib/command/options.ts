@@ -37,7 +37,8 @@ const OPTIONS = {
   name: TEXT,
   scope: { ...TEXT, multiple: true },
   'expires-in': TEXT,
-  'key-prefix': TEXT
+  'key-prefix': TEXT,
+  out: TEXT
 } as const
 
 /** What makes links, as the application has it. */

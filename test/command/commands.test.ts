@@ -1,9 +1,11 @@
 /** What each command does, in this process; command.long.ts has them as processes, on each database. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { Authorization, SqlAuthStore } from '../../lib/index.js'
+import { de, en, es, fr } from '../../lib/mails.js'
+import { html } from '../../lib/core/pages/elements.js'
 import { COMMANDS, run } from '../../lib/command/commands.js'
 import type { ParsedOptions } from '../../lib/command/options.js'
 import { LOCAL_SECRET } from '../helpers/app.js'
@@ -147,4 +149,50 @@ t.test('attack 163: control characters of names and browsers reach no terminal, 
 t.test('a key is made, from a time on', async t => {
   const { run } = runnerOf(t)
   t.match(await run('key', '', { alg: 'EdDSA', 'not-before': '2999-01-01T00:00:00Z' }), { crv: 'Ed25519', notBefore: '2999-01-01T00:00:00Z' })
+})
+
+t.test('mails writes each mail in each language, with the options of the application, and leaves other files', async t => {
+  const { run } = runnerOf(t)
+  const folder = t.testdir({ 'readme.md': 'mine', 'options.mjs': "export const mails = { name: 'Acme', brand: '#ffd400' }" })
+  const out = join(folder, 'mails')
+  const { written, index } = await run('mails', '', { out })
+  const files = readdirSync(out)
+  t.equal(written, files.length)
+  t.equal(index, join(out, 'index.html'))
+  const page = readFileSync(index, 'utf8')
+  for (const { language, kinds } of [en, de, es, fr]) {
+    for (const [kind, { subject }] of Object.entries(kinds)) {
+      const [document = '', text = ''] = ['html', 'txt'].map(type => readFileSync(join(out, `${kind}.${language}.${type}`), 'utf8'))
+      t.match(document, `<title>${html`${subject}`.source}</title>`)
+      t.match(document, `<html lang="${language}"`)
+      t.match(text, /\n-- \nShop\n$/)
+      t.match(page, `<a href="${kind}.${language}.html">`)
+      t.match(page, `<a href="${kind}.${language}.txt">`)
+    }
+  }
+  t.equal(files.length, 4 * 2 * Object.keys(en.kinds).length + 1)
+
+  await run('mails', '', { out: folder, app: join(folder, 'options.mjs') })
+  t.match(readFileSync(join(folder, 'sign-in.en.html'), 'utf8'), /bgcolor="#ffd400"[^]*color: #000000/)
+  t.match(readFileSync(join(folder, 'sign-in.en.txt'), 'utf8'), /\n-- \nAcme\n$/)
+  t.equal(readFileSync(join(folder, 'readme.md'), 'utf8'), 'mine')
+})
+
+t.test('mails says what is wrong with its folder, and with the options of the application', async t => {
+  const { run } = runnerOf(t)
+  const folder = t.testdir({})
+  const attempts: Array<[string, RegExp]> = [
+    ['export default {}', /^--app must name a module that exports the options of mailTexts as mails/],
+    ["export const mails = { name: 'Acme', brand: 'red' }", /^mailTexts: brand must be a color/],
+    ['export const mails = {}', /^mailTexts: name must be/],
+    ["export const mails = { name: 'Acme', languages: 'en' }", /^mailTexts: languages must be/]
+  ]
+  for (const [index, [source, message]] of attempts.entries()) {
+    const app = join(folder, `${index}.mjs`)
+    writeFileSync(app, source)
+    await t.rejects(run('mails', '', { out: join(folder, 'none'), app }), { name: 'OptionsError', message })
+  }
+  t.notOk(existsSync(join(folder, 'none')))
+  await t.rejects(run('mails'), { name: 'OptionsError', message: /^mails needs --out/ })
+  await t.rejects(run('mails', '', { out: join(folder, '0.mjs', 'mails') }), { name: 'OptionsError', message: /^--out cannot be written: ENOTDIR/ })
 })

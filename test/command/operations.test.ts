@@ -48,6 +48,10 @@ t.test('the commands of the page on operations do what it says', async t => {
     'sign-out': async () => { t.match(await user(), { generation: 2 }) },
     block: async () => { t.match(await user(), { blocked: { reason: 'session stolen' } }) },
     unblock: async () => { t.equal((await user())?.blocked, undefined) },
+    mails: async printed => {
+      t.match(printed, '"index": "mails/index.html"')
+      t.ok(existsSync(join(folder, 'mails/reset-password.fr.txt')))
+    },
     export: async () => { t.match(JSON.parse(await readFile(join(folder, 'ada.json'), 'utf8')), { email: EMAIL }) },
     delete: async () => { t.equal(await user(), null) }
   }

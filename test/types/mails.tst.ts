@@ -1,11 +1,21 @@
 import type { AuthPluginOptions, Mail } from 'fastify-svc-auth'
-import { type MailLanguage, type MailText, de, en, mailTexts } from 'fastify-svc-auth/mails'
+import { type MailLanguage, type MailText, type MailWords, de, en, mailTexts } from 'fastify-svc-auth/mails'
 import { describe, expect, test } from 'tstyche'
 
 describe('mails', () => {
   test('a name is enough, and a mail becomes texts', () => {
     expect(mailTexts).type.toBeCallableWith({ name: 'Shop' })
     expect(mailTexts).type.toBeCallableWith({ name: 'Shop', languages: [en, de] })
+    expect(mailTexts).type.toBeCallableWith({
+      name: 'Shop',
+      brand: '#0f766e',
+      address: 'Shop, Berlin',
+      support: 'help@shop.example',
+      place: () => null,
+      logo: { url: 'https://shop.example/logo.png', width: 120, height: 40 }
+    })
+    expect(mailTexts).type.not.toBeCallableWith({ name: 'Shop', logo: 'https://shop.example/logo.png' })
+    expect(mailTexts).type.not.toBeCallableWith({ name: 'Shop', place: async () => null })
     expect(mailTexts).type.not.toBeCallableWith({})
     expect(mailTexts).type.not.toBeCallableWith({ name: 'Shop', look: 'nice' })
     expect(mailTexts({ name: 'Shop' })).type.toBe<(mail: Mail) => MailText>()
@@ -16,6 +26,7 @@ describe('mails', () => {
     expect<MailLanguage>().type.not.toBeAssignableFrom<Omit<typeof en, 'hello'>>()
     type Kinds = typeof en.kinds
     expect<MailLanguage>().type.not.toBeAssignableFrom<Omit<typeof en, 'kinds'> & { kinds: Omit<Kinds, 'new-browser'> }>()
+    expect<MailLanguage>().type.not.toBeAssignableFrom<Omit<typeof en, 'kinds'> & { kinds: Omit<Kinds, 'register'> & { register: MailWords } }>()
     expect<keyof MailLanguage['kinds']>().type.toBe<Mail['kind']>()
   })
 

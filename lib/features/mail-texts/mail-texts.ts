@@ -2,13 +2,29 @@ import { displayName, isText } from '../../claims.js'
 import { deviceOf } from '../../core/device.js'
 import { preferredTexts } from '../../core/languages.js'
 import type { Mail } from '../../core/mail.js'
-import { type Content, type Html, filled, html, sentence, timeIn } from '../../core/pages/elements.js'
-import { type ChecksOf, checkedOptions, hasTextsOf, mustBe, optional } from '../../option-checks.js'
+import { filled, timeIn } from '../../core/pages/elements.js'
+import { canonicalEmail, shownEmail } from '../../email.js'
+import {
+  type ChecksOf, callable, checkedOptions, hasTextsOf, matching, mustBe, optional, table, wholeNumber
+} from '../../option-checks.js'
 import { de } from './languages/de.js'
 import { en } from './languages/en.js'
 import { es } from './languages/es.js'
 import { fr } from './languages/fr.js'
+import { type MailLook, type Part, type Words, mailDocument } from './mail-document.js'
 import type { MailLanguage } from './mail-language.js'
+
+/** The picture of the application. */
+export interface MailLogo {
+  /** An `https:` URL. Some clients show it only when the reader asks for it. */
+  url: string
+  /** How wide it is shown, in pixels, at most 320. */
+  width: number
+  /** How high it is shown, in pixels, at most 120. */
+  height: number
+  /** What stands in its place where it is not shown; default the name of the application. */
+  alt?: string | undefined
+}
 
 /** Options of {@link mailTexts}. */
 export interface MailTextsOptions {
@@ -19,6 +35,16 @@ export interface MailTextsOptions {
    * the request chooses, and the first one is for all others, and for mails without a request.
    */
   languages?: readonly MailLanguage[] | undefined
+  /** The color of the button, as `#4f46e5`, the default. Its text is black or white by itself. */
+  brand?: string | undefined
+  /** In place of the name above the mail. It has to be seen on white and on black. */
+  logo?: MailLogo | undefined
+  /** Who sends the mails, in one line: the company and its postal address. */
+  address?: string | undefined
+  /** Where the reader asks questions: an e-mail address, or an `https:` URL. */
+  support?: string | undefined
+  /** Returns the place of an IP address in words, such as `Berlin`; null where it is not known. */
+  place?: ((ip: string) => string | null) | undefined
 }
 
 /** What a mail says, as nodemailer and others name it. */
@@ -27,20 +53,39 @@ export interface MailText {
   readonly subject: string
   /** The mail in plain text. */
   readonly text: string
-  /** The same as an HTML document, without colours and pictures. */
+  /** The same as an HTML document, light and dark, without a picture but the logo. */
   readonly html: string
 }
 
 const DAY_S = 24 * 60 * 60
+/** What the lists of clients have room for. */
+const MAX_PREHEADER = 90
+
+const isLine = (value: unknown): value is string => isText(value) && displayName(value) === value
+const isSecureUrl = (value: unknown): value is string =>
+  isText(value) && URL.canParse(value) && new URL(value).protocol === 'https:'
 
 const OPTIONS = {
-  name: mustBe("the name of the application, such as 'Shop', in one line",
-    (value): value is string => isText(value) && displayName(value) === value),
+  name: mustBe("the name of the application, such as 'Shop', in one line", isLine),
   languages: optional(
     mustBe('a list of languages, such as [en, de] of fastify-svc-auth/mails, or of your own texts', areLanguages),
     [en, de, fr, es]
-  )
+  ),
+  brand: optional(matching("a color of six digits, such as '#4f46e5'", /^#[\da-f]{6}$/i), '#4f46e5'),
+  logo: optional(table({
+    url: mustBe('an https: URL', isSecureUrl),
+    width: wholeNumber(1, 320, 'pixels'),
+    height: wholeNumber(1, 120, 'pixels'),
+    alt: optional(mustBe('a text in one line', isLine))
+  })),
+  address: optional(mustBe("the sender and the postal address, such as 'Shop GmbH, Berlin', in one line", isLine)),
+  support: optional(mustBe('an e-mail address or an https: URL',
+    (value): value is string => isSecureUrl(value) || (isText(value) && canonicalEmail(value) !== null))),
+  place: optional(callable<(ip: string) => string | null>('(ip) => place'))
 } satisfies ChecksOf<MailTextsOptions>
+
+/** The kinds whose request is not one that the reader knows: of the support, of a client. */
+const OF_OTHERS: ReadonlySet<Mail['kind']> = new Set(['impersonated', 'token-replayed'])
 
 /**
  * Makes the function that writes the mails, for the option `sendMail` of the local identity
@@ -59,45 +104,78 @@ const OPTIONS = {
  * ```
  */
 export function mailTexts (options: MailTextsOptions): (mail: Mail) => MailText {
-  const { name, languages } = checkedOptions('mailTexts', options, OPTIONS, "{ name: 'Shop' }")
+  const checked = checkedOptions('mailTexts', options, OPTIONS, "{ name: 'Shop' }")
+  const { name, languages, brand, logo, address } = checked
   const chosen: typeof languages = [...languages]
+  const look: MailLook = { name, brand, address, logo: logo && { alt: name, ...logo } }
   return mail => {
     const texts = preferredTexts(chosen, mail.about.language ?? undefined)
-    const subject = `${texts.kinds[mail.kind].subject} - ${name}`
-    const parts = partsOf(mail, texts)
-    return { subject, text: plainText(parts, name), html: document(parts, { texts, subject, name }) }
+    const { language, direction, kinds } = texts
+    const { subject: title, text } = kinds[mail.kind]
+    const subject = `${title} - ${name}`
+    const [parts, footer] = [partsOf(mail, texts, checked), footerOf(mail, texts, checked)]
+    const preheader = preheaderOf(filled(text, valuesOf(mail)))
+    return {
+      subject,
+      text: plainText([...parts, ...footer], look),
+      html: mailDocument({ language, direction, subject: title, preheader, parts, footer }, look)
+    }
   }
 }
 
-/** A part of a mail, in order: however a mail looks, it says this. */
-type Part =
-  { readonly words: string, readonly values?: Readonly<Record<string, string>> } |
-  { readonly link: string } |
-  { readonly code: string }
-
-function partsOf (mail: Mail, texts: MailLanguage): Part[] {
-  const { kind, name, url, code, expiresIn, accountUrl, about } = mail
+function partsOf (mail: Mail, texts: MailLanguage, { place }: Pick<MailTextsOptions, 'place'>): Part[] {
+  const { kind, name, code, expiresIn, accountUrl, about } = mail
   const { language, kinds } = texts
   const parts: Part[] = [
     name === null ? { words: texts.hello } : { words: texts.helloName, values: { name } },
-    { words: kinds[kind].text, ...(mail.kind === 'domain-lapsed' && { values: { domain: mail.domain } }) }
+    { words: kinds[kind].text, values: valuesOf(mail) }
   ]
-  if (url !== null) parts.push({ link: url })
+  if (mail.url !== null) parts.push({ link: mail.url, before: texts.copyLink, button: kinds[mail.kind].button })
   if (code !== null) parts.push({ code })
   if (expiresIn !== null) {
     const isShort = expiresIn < DAY_S
     const time = timeIn(language, expiresIn / (isShort ? 60 : DAY_S), isShort ? 'minute' : 'day')
     parts.push({ words: texts.lasts, values: { time } })
     // The kind with a code alone says itself what to do.
-    if (url !== null) parts.push({ words: texts.ignore })
+    if (mail.url !== null) parts.push({ words: texts.ignore })
   }
-  if (kind === 'new-browser') {
+  if (about.requestId !== null && !OF_OTHERS.has(kind)) {
     // The header is text of the client; the device is one of a few words.
-    parts.push({ words: texts.browser, values: { device: deviceOf(about.userAgent) ?? texts.unknownBrowser } })
-    parts.push({ words: texts.time, values: { time: now(language) } })
+    const lines: Words[] = [
+      { words: texts.origin },
+      { words: texts.browser, values: { device: deviceOf(about.userAgent) ?? texts.unknownBrowser } },
+      { words: texts.time, values: { time: now(language) } }
+    ]
+    const from = displayName((about.ip !== null && place?.(about.ip)) || '')
+    if (from !== '') lines.push({ words: texts.place, values: { place: from } })
+    parts.push({ lines })
   }
-  if (accountUrl !== null) parts.push({ words: texts.account }, { link: accountUrl })
+  if (accountUrl !== null) parts.push({ link: accountUrl, before: texts.account })
   return parts
+}
+
+function footerOf (
+  { to }: Mail, texts: MailLanguage, { name, support }: Pick<MailTextsOptions, 'name' | 'support'>
+): Part[] {
+  const reason = { words: texts.reason, values: { to: shownEmail(to), name } }
+  if (support === undefined) return [reason]
+  const link = isSecureUrl(support) ? support : `mailto:${support}`
+  return [reason, { link, before: texts.support, shown: support }]
+}
+
+/** What the paragraph of a kind names. */
+function valuesOf (mail: Mail): Readonly<Record<string, string>> {
+  return mail.kind === 'domain-lapsed' ? { domain: mail.domain } : {}
+}
+
+/** The sentences that fit into the list of a client, else as many words. */
+function preheaderOf (text: string): string {
+  if (text.length <= MAX_PREHEADER) return text
+  const start = text.slice(0, MAX_PREHEADER - 1)
+  const sentence = start.lastIndexOf('. ')
+  if (sentence > 0) return start.slice(0, sentence + 1)
+  const word = start.lastIndexOf(' ')
+  return `${(word > 0 ? start.slice(0, word) : start).toWellFormed()}…`
 }
 
 function now (language: string): string {
@@ -105,42 +183,19 @@ function now (language: string): string {
   return `${format.format(new Date())} (UTC)`
 }
 
-function plainText (parts: readonly Part[], name: string): string {
-  const lines = parts.map(part => {
-    if ('link' in part) return part.link
-    return 'code' in part ? part.code : filled(part.words, part.values ?? {})
-  })
+function plainText (parts: readonly Part[], { name, address }: MailLook): string {
   // Two hyphens and a blank begin the signature (RFC 3676 section 4.3).
-  return [...lines, `-- \n${name}\n`].join('\n\n')
+  const signature = ['-- ', name, ...(address === undefined ? [] : [address]), ''].join('\n')
+  return [...parts.map(inText), signature].join('\n\n')
 }
 
-/** HTML without tables: mail clients keep paragraphs and links, and their own colours. */
-function document (
-  parts: readonly Part[], { texts, subject, name }: { texts: MailLanguage, subject: string, name: string }
-): string {
-  const { language, direction } = texts
-  const made: Html = html`<!doctype html>
-<html lang="${language}" dir="${direction}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>${subject}</title>
-</head>
-<body>
-<div lang="${language}" dir="${direction}" style="max-width: 35em; font: 16px/1.5 sans-serif">
-${parts.map(part => html`<p>${shown(part)}</p>\n`)}<p>${name}</p>
-</div>
-</body>
-</html>
-`
-  return made.source
-}
-
-function shown (part: Part): Content {
-  if ('link' in part) return html`<a href="${part.link}">${part.link}</a>`
-  if ('code' in part) return html`<strong style="font: bold 28px monospace" dir="ltr">${part.code}</strong>`
-  return sentence(part.words, part.values ?? {})
+function inText (part: Part): string {
+  if ('link' in part) {
+    const { link, before, shown = link, button } = part
+    return button === undefined ? `${before}\n${shown}` : link
+  }
+  if ('code' in part) return part.code
+  return 'words' in part ? filled(part.words, part.values ?? {}) : part.lines.map(inText).join('\n')
 }
 
 /** Whether each language has its texts: a caller without types may have forgotten some. */

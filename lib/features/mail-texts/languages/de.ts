@@ -6,32 +6,42 @@ export const de: MailLanguage = {
   direction: 'ltr',
   hello: 'Hallo,',
   helloName: 'Hallo {name},',
+  copyLink: 'Falls die Schaltfläche nicht geht, öffnen Sie diesen Link:',
   lasts: 'Das gilt {time} lang.',
   ignore: 'Falls Sie das nicht angefordert haben, ignorieren Sie diese E-Mail.',
+  origin: 'Herkunft:',
   browser: 'Gerät: {device}',
   unknownBrowser: 'unbekannt',
   time: 'Zeit: {time}',
+  place: 'Ort: {place}',
   account: 'Ihr Konto:',
+  reason: 'Diese E-Mail ging an {to}, weil ein Konto bei {name} diese Adresse hat oder jemand sie dort eingegeben hat.',
+  support: 'Fragen?',
   kinds: {
     register: {
       subject: 'Registrierung abschließen',
+      button: 'Konto erstellen',
       text: 'Öffnen Sie den Link, um Ihr Konto zu erstellen.'
     },
     'verify-email': {
       subject: 'E-Mail-Adresse bestätigen',
+      button: 'Adresse bestätigen',
       text: 'Ihr Konto hat diese Adresse. Bestätigen Sie über den Link, dass sie Ihnen gehört, oder melden Sie, ' +
         'dass das Konto nicht von Ihnen ist.'
     },
     'reset-password': {
       subject: 'Neues Passwort wählen',
+      button: 'Passwort wählen',
       text: 'Für Ihr Konto wurde ein neues Passwort angefordert. Öffnen Sie den Link, um es zu wählen.'
     },
     'change-email': {
       subject: 'Neue E-Mail-Adresse bestätigen',
+      button: 'Adresse bestätigen',
       text: 'Öffnen Sie den Link, um diese Adresse als die neue Ihres Kontos zu bestätigen.'
     },
     'sign-in': {
       subject: 'Ihr Link zum Anmelden',
+      button: 'Anmelden',
       text: 'Öffnen Sie den Link in dem Browser, in dem Sie ihn angefordert haben, oder geben Sie dort den Code ' +
         'ein, falls einer dabei ist.'
     },
@@ -48,7 +58,7 @@ export const de: MailLanguage = {
     'unknown-address': {
       subject: 'Sie haben kein Konto',
       text: 'Jemand wollte sich mit Ihrer Adresse anmelden oder ein neues Passwort wählen. ' +
-        'Zu dieser Adresse gibt es kein Konto.'
+        'Zu dieser Adresse gibt es kein Konto. Falls Sie das nicht waren, ist nichts zu tun.'
     },
     'password-changed': {
       subject: 'Ihr Passwort wurde geändert',
@@ -58,7 +68,8 @@ export const de: MailLanguage = {
     'email-proven': {
       subject: 'Ihre E-Mail-Adresse wurde bestätigt',
       text: 'Diese Adresse wurde zum ersten Mal bestätigt. ' +
-        'Anmeldemethoden, die zuvor hinzugefügt wurden, sind entfernt.'
+        'Anmeldemethoden, die zuvor hinzugefügt wurden, sind entfernt. ' +
+        'Falls Sie das nicht waren, melden Sie sich sofort bei uns.'
     },
     'email-changed': {
       subject: 'Ihre E-Mail-Adresse wurde geändert',

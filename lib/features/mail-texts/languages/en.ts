@@ -6,31 +6,41 @@ export const en: MailLanguage = {
   direction: 'ltr',
   hello: 'Hello,',
   helloName: 'Hello {name},',
+  copyLink: 'If the button does not work, open this link:',
   lasts: 'This works for {time}.',
   ignore: 'If you did not ask for it, ignore this mail.',
+  origin: 'Where this came from:',
   browser: 'Browser: {device}',
   unknownBrowser: 'unknown',
   time: 'Time: {time}',
+  place: 'Place: {place}',
   account: 'Your account:',
+  reason: 'This mail went to {to} because an account at {name} has this address, or someone entered it there.',
+  support: 'Questions?',
   kinds: {
     register: {
       subject: 'Finish your registration',
+      button: 'Create your account',
       text: 'Open the link to create your account.'
     },
     'verify-email': {
       subject: 'Confirm your e-mail address',
+      button: 'Confirm the address',
       text: 'Your account has this address. Open the link to confirm that it is yours, or to say that it is not.'
     },
     'reset-password': {
       subject: 'Choose a new password',
+      button: 'Choose a password',
       text: 'A new password was requested for your account. Open the link to choose it.'
     },
     'change-email': {
       subject: 'Confirm your new e-mail address',
+      button: 'Confirm the address',
       text: 'Open the link to confirm that this is the new address of your account.'
     },
     'sign-in': {
       subject: 'Your sign-in link',
+      button: 'Sign in',
       text: 'Open the link in the browser in which you asked for it, or type the code there, if there is one.'
     },
     enrolment: {
@@ -45,7 +55,8 @@ export const en: MailLanguage = {
     },
     'unknown-address': {
       subject: 'You do not have an account',
-      text: 'Someone asked to sign in, or for a new password, with your address. No account has it.'
+      text: 'Someone asked to sign in, or for a new password, with your address. No account has it. ' +
+        'If it was not you, there is nothing to do.'
     },
     'password-changed': {
       subject: 'Your password was changed',
@@ -54,7 +65,8 @@ export const en: MailLanguage = {
     },
     'email-proven': {
       subject: 'Your e-mail address was confirmed',
-      text: 'This address was confirmed for the first time. Sign-in methods that were added before were removed.'
+      text: 'This address was confirmed for the first time. Sign-in methods that were added before were removed. ' +
+        'If this was not you, contact us at once.'
     },
     'email-changed': {
       subject: 'Your e-mail address was changed',

@@ -6,31 +6,41 @@ export const es: MailLanguage = {
   direction: 'ltr',
   hello: 'Hola:',
   helloName: 'Hola, {name}:',
+  copyLink: 'Si el botón no funciona, abre este enlace:',
   lasts: 'Es válido durante {time}.',
   ignore: 'Si no lo has pedido, ignora este correo.',
+  origin: 'Origen:',
   browser: 'Navegador: {device}',
   unknownBrowser: 'desconocido',
   time: 'Hora: {time}',
+  place: 'Lugar: {place}',
   account: 'Tu cuenta:',
+  reason: 'Este correo se envió a {to} porque una cuenta de {name} tiene esta dirección o alguien la introdujo allí.',
+  support: '¿Preguntas?',
   kinds: {
     register: {
       subject: 'Termina tu registro',
+      button: 'Crear tu cuenta',
       text: 'Abre el enlace para crear tu cuenta.'
     },
     'verify-email': {
       subject: 'Confirma tu correo electrónico',
+      button: 'Confirmar la dirección',
       text: 'Tu cuenta tiene esta dirección. Abre el enlace para confirmar que es tuya, o para decir que no lo es.'
     },
     'reset-password': {
       subject: 'Elige una contraseña nueva',
+      button: 'Elegir una contraseña',
       text: 'Se ha pedido una contraseña nueva para tu cuenta. Abre el enlace para elegirla.'
     },
     'change-email': {
       subject: 'Confirma tu nuevo correo electrónico',
+      button: 'Confirmar la dirección',
       text: 'Abre el enlace para confirmar que esta es la nueva dirección de tu cuenta.'
     },
     'sign-in': {
       subject: 'Tu enlace para iniciar sesión',
+      button: 'Iniciar sesión',
       text: 'Abre el enlace en el navegador en el que lo pediste, o escribe allí el código, si hay uno.'
     },
     enrolment: {
@@ -46,7 +56,7 @@ export const es: MailLanguage = {
     'unknown-address': {
       subject: 'No tienes ninguna cuenta',
       text: 'Alguien ha querido iniciar sesión, o elegir una contraseña nueva, con tu dirección. ' +
-        'Ninguna cuenta la tiene.'
+        'Ninguna cuenta la tiene. Si no has sido tú, no hay nada que hacer.'
     },
     'password-changed': {
       subject: 'Se ha cambiado tu contraseña',
@@ -56,7 +66,8 @@ export const es: MailLanguage = {
     'email-proven': {
       subject: 'Se ha confirmado tu correo electrónico',
       text: 'Esta dirección se ha confirmado por primera vez. ' +
-        'Se han eliminado los métodos de acceso que se añadieron antes.'
+        'Se han eliminado los métodos de acceso que se añadieron antes. ' +
+        'Si no has sido tú, contacta con nosotros ahora mismo.'
     },
     'email-changed': {
       subject: 'Se ha cambiado tu correo electrónico',

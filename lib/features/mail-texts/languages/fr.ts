@@ -6,32 +6,42 @@ export const fr: MailLanguage = {
   direction: 'ltr',
   hello: 'Bonjour,',
   helloName: 'Bonjour {name},',
+  copyLink: 'Si le bouton ne fonctionne pas, ouvrez ce lien :',
   lasts: 'Valable {time}.',
   ignore: 'Si vous ne l’avez pas demandé, ignorez cet e-mail.',
+  origin: 'Origine :',
   browser: 'Navigateur : {device}',
   unknownBrowser: 'inconnu',
   time: 'Heure : {time}',
+  place: 'Lieu : {place}',
   account: 'Votre compte :',
+  reason: 'Cet e-mail a été envoyé à {to}, car un compte chez {name} a cette adresse ou quelqu’un l’y a saisie.',
+  support: 'Des questions ?',
   kinds: {
     register: {
       subject: 'Terminez votre inscription',
+      button: 'Créer votre compte',
       text: 'Ouvrez le lien pour créer votre compte.'
     },
     'verify-email': {
       subject: 'Confirmez votre adresse e-mail',
+      button: 'Confirmer l’adresse',
       text: 'Votre compte a cette adresse. Ouvrez le lien pour confirmer qu’elle est à vous, ou pour dire ' +
         'qu’elle ne l’est pas.'
     },
     'reset-password': {
       subject: 'Choisissez un nouveau mot de passe',
+      button: 'Choisir un mot de passe',
       text: 'Un nouveau mot de passe a été demandé pour votre compte. Ouvrez le lien pour le choisir.'
     },
     'change-email': {
       subject: 'Confirmez votre nouvelle adresse e-mail',
+      button: 'Confirmer l’adresse',
       text: 'Ouvrez le lien pour confirmer que cette adresse est la nouvelle adresse de votre compte.'
     },
     'sign-in': {
       subject: 'Votre lien de connexion',
+      button: 'Se connecter',
       text: 'Ouvrez le lien dans le navigateur où vous l’avez demandé, ou saisissez-y le code, s’il y en a un.'
     },
     enrolment: {
@@ -47,7 +57,7 @@ export const fr: MailLanguage = {
     'unknown-address': {
       subject: 'Vous n’avez pas de compte',
       text: 'Quelqu’un a voulu se connecter, ou choisir un nouveau mot de passe, avec votre adresse. ' +
-        'Aucun compte ne l’a.'
+        'Aucun compte ne l’a. Si ce n’était pas vous, il n’y a rien à faire.'
     },
     'password-changed': {
       subject: 'Votre mot de passe a été changé',
@@ -57,7 +67,8 @@ export const fr: MailLanguage = {
     'email-proven': {
       subject: 'Votre adresse e-mail a été confirmée',
       text: 'Cette adresse a été confirmée pour la première fois. ' +
-        'Les méthodes de connexion ajoutées auparavant ont été supprimées.'
+        'Les méthodes de connexion ajoutées auparavant ont été supprimées. ' +
+        'Si ce n’était pas vous, contactez-nous tout de suite.'
     },
     'email-changed': {
       subject: 'Votre adresse e-mail a été changée',
