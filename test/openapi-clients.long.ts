@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { type LocalIdentityProviderOptions, OidcProvider, SqlAuthStore } from '../lib/index.js'
 import { ApiKeys } from '../lib/api-keys.js'
+import { Connections } from '../lib/connections.js'
 import { OAuthServer } from '../lib/oauth-server.js'
 import { Pages } from '../lib/pages.js'
 import { Passkeys } from '../lib/passkeys.js'
@@ -47,7 +48,12 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
     baseUrl,
     trustedOrigins: ['https://other.example'],
     providers: [new OidcProvider({
-      name: 'own', discoveryUrl: 'https://localhost:1/.well-known/openid-configuration', clientId: 'a', clientSecret: 'b', signOut: true
+      name: 'own',
+      discoveryUrl: 'https://localhost:1/.well-known/openid-configuration',
+      clientId: 'a',
+      clientSecret: 'b',
+      signOut: true,
+      backChannelLogout: true
     })],
     local: localProvider({ secret: undefined, signingKey: ecKey(), sendMail: mailbox().sendMail, signInByMail: true, registration }),
     dataSecret: LOCAL_SECRET,
@@ -55,6 +61,7 @@ async function startOn (t: Test, { registration }: Pick<LocalIdentityProviderOpt
     store: new SqlAuthStore(':memory:'),
     pages: new Pages({ name: 'Shop' }),
     apiKeys: new ApiKeys({ prefix: 'shop', scopes: { introspect: 'Check tokens' }, selfService: true }),
+    connections: new Connections(),
     oauthServer: new OAuthServer({
       resources: { [`${baseUrl}/mcp`]: { scopes: { read: 'Read your notes' } } },
       clients: [{ client_id: 'cli', client_name: 'Command line', redirect_uris: [] }],

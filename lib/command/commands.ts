@@ -323,11 +323,10 @@ function help (): string {
 
 ${lines.join('\n')}
 
-<user> is an e-mail or an id, <owner> also a name such as job:nightly; the
-default export of <module> is the options of the application; without it, links
-take --base-url, --issuer and --prefix, keys --key-prefix. For mails it exports
-the options of mailTexts as mails. <db> is an SQLite file or a postgres: URL;
-default: the application's, LOCAL_AUTH_DB or ./local-auth.db.`
+<user>: an e-mail or id; <owner>: also a name such as job:nightly. <module>: its
+default export is the application's options, mails those of mailTexts; links
+without it take --base-url, --issuer and --prefix, keys --key-prefix. <db>: an
+SQLite file or postgres: URL; default the application's, LOCAL_AUTH_DB or a file.`
 }
 
 function unknown (name: string): string {

@@ -34,7 +34,7 @@ for (const [engine, emptyDatabase] of Object.entries(DATABASES)) {
     }
 
     t.match(await run('migrate', '--check'), { code: 1, stderr: /^(?:The database lacks 0000_|The database cannot be used: .*the file does not exist).*\n$/ })
-    t.match((await json('migrate')).migrated.length, 4)
+    t.match((await json('migrate')).migrated.length, 5)
     t.match(await run('migrate', '--check'), { code: 0, stderr: '' })
 
     const created = await json('create', 'Ada@Example.com', '--claim', 'role=admin', '--claim', 'teams:=["a","b"]')

@@ -17,6 +17,7 @@ const CODE = { code: '000000' }
 const RESPONSE = { response: { id: 'none' } }
 const PAGE = { parseAs: 'text', headers: { accept: 'text/html' } } as const
 const PROVIDER = { path: { provider: 'own' } }
+const CONNECTION = { path: { id: '00000000-0000-4000-8000-000000000000' } } as const
 
 /** A client that keeps the session, and lists what it called. */
 function clientOf (baseUrl: string, called: Called[]) {
@@ -87,6 +88,12 @@ export async function callEach (baseUrl: string, called: Called[]): Promise<void
   await auth.POST('/auth/{provider}/login', { params: PROVIDER, body: { link: 'true' } })
   await auth.GET('/auth/{provider}/signed-out', { params: PROVIDER, ...PAGE })
   await auth.GET('/auth/{provider}/callback', { params: { ...PROVIDER, query: { state: 'none' } } })
+  await auth.POST('/auth/{provider}/backchannel-logout', { params: PROVIDER, body: { logout_token: 'x' } })
+  await auth.POST('/auth/connections/start', { body: { email: ADA.email } })
+  await auth.GET('/auth/connections/{id}/login', { params: { ...CONNECTION, query: { next: '/' } } })
+  await auth.POST('/auth/connections/{id}/login', { params: CONNECTION, body: {} })
+  await auth.GET('/auth/connections/{id}/callback', { params: { ...CONNECTION, query: { state: 'none' } } })
+  await auth.POST('/auth/connections/{id}/backchannel-logout', { params: CONNECTION, body: { logout_token: 'x' } })
 
   const { data: enrolment } = await auth.POST('/auth/local/totp/enroll', { body: {} })
   if (enrolment?.secret.length !== 32) throw new Error('an enrolment has a secret')

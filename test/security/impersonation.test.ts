@@ -18,7 +18,8 @@ const SERVED = [
   'GET /auth/local/jwks.json', 'GET /auth/local/passkeys/script.js', 'GET /auth/own/callback', 'GET /auth/own/login',
   'GET /auth/pages/account', 'GET /auth/pages/factors', 'GET /auth/pages/sign-in', 'GET /auth/session',
   'GET /auth/connections/:id/callback', 'GET /auth/connections/:id/login', 'POST /auth/connections/:id/login',
-  'POST /auth/connections/start', 'POST /auth/local/impersonation/end', 'POST /auth/local/login', 'POST /auth/local/revoke', 'POST /auth/logout', 'POST /auth/own/login'
+  'POST /auth/connections/start', 'POST /auth/local/impersonation/end', 'POST /auth/local/login', 'POST /auth/local/revoke', 'POST /auth/logout',
+  'POST /auth/own/login'
 ]
 
 /** What programs ask, whose cookies are not read. */

@@ -36,7 +36,7 @@ const REFUSALS = [
   'provider_error', 'provider_unavailable', 'unavailable'
 ] as const
 
-const callbackSchema = ({ path, title }: ProviderRoute) => ({
+const callbackSchema = ({ path, title, refuses }: ProviderRoute) => ({
   ...operation({
     summary: `Finish a sign-in at ${title}`,
     description: 'The redirect URI of the provider; its query is the authorization response (RFC 6749 section 4.1.2).',
@@ -44,7 +44,8 @@ const callbackSchema = ({ path, title }: ProviderRoute) => ({
     user: 'signed-in',
     answers: { 302: redirect },
     refuses: [
-      ...REFUSALS, 'access_denied', 'not_allowed', 'blocked', 'sso_required', 'account_exists', 'already_linked'
+      ...REFUSALS, ...refuses, 'access_denied', 'not_allowed', 'blocked', 'sso_required', 'account_exists',
+      'already_linked'
     ]
   }),
   querystring: { type: 'object', properties: { code: {}, state: {}, iss: {}, error: {} } }

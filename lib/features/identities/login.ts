@@ -51,7 +51,7 @@ export async function mountLogin (mounting: Mounting, route: ProviderRoute): Pro
  * A link starts a sign-in at once, and nothing else. Where more is asked for it shows the page with
  * the button: any page could have led the user here.
  */
-function mountLink ({ scope, auth }: Mounting, { path, title, nameOf, providerOf }: ProviderRoute): void {
+function mountLink ({ scope, auth }: Mounting, { path, title, refuses, nameOf, providerOf }: ProviderRoute): void {
   const { redirects, limits, redirectToBaseUrl } = auth
   scope.withTypeProvider<SchemaTypes>().get(`/${path}/login`, {
     schema: {
@@ -64,7 +64,7 @@ function mountLink ({ scope, auth }: Mounting, { path, title, nameOf, providerOf
         answers: {
           200: { description: 'A page with a button', content: { 'text/html': { schema: {} } } }, 302: redirect
         },
-        refuses: [...REFUSALS, 'cross_origin', 'unavailable']
+        refuses: [...REFUSALS, ...refuses, 'cross_origin', 'unavailable']
       }),
       querystring: {
         type: 'object', properties: { next, error_next: errorNext, link, reauthenticate, remember, signed }
@@ -102,7 +102,7 @@ function mountLink ({ scope, auth }: Mounting, { path, title, nameOf, providerOf
 }
 
 /** Starts a sign-in, a linking, a consent or a reauthentication by the user's own click. */
-const startByForm = ({ path, title, nameOf, providerOf }: ProviderRoute): Act => form({
+const startByForm = ({ path, title, refuses, nameOf, providerOf }: ProviderRoute): Act => form({
   path: `/${path}/login`,
   operationId: operationIdOf(`${path}/start`),
   summary: `Start a sign-in, a linking, a consent or a reauthentication at ${title}`,
@@ -116,7 +116,7 @@ const startByForm = ({ path, title, nameOf, providerOf }: ProviderRoute): Act =>
       }
     }
   },
-  refuses: [...REFUSALS, 'reauthenticate', 'sso_required'],
+  refuses: [...REFUSALS, ...refuses, 'reauthenticate', 'sso_required'],
   limits: ['start'],
   signInAt: nameOf,
   whileImpersonating: true

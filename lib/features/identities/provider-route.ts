@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { AuthContext } from '../../core/context.js'
-import { AuthError } from '../../errors.js'
+import { AuthError, type AuthErrorCode } from '../../errors.js'
 import type { ExternalProvider } from '../../providers/provider.js'
 import { CONNECTION } from '../connections/rows.js'
 
@@ -11,6 +11,8 @@ export interface ProviderRoute {
   /** Names it in the document: `google`, `a connection`. */
   readonly title: string
   readonly responseMode: ExternalProvider['responseMode']
+  /** The codes with which it refuses an id in the path. */
+  readonly refuses: readonly AuthErrorCode[]
   /** Whether it may end sessions here. */
   readonly hasLogout: boolean
   /** Returns the name of the provider that a request is for, which there may be or not. */
@@ -26,6 +28,7 @@ export function providerRoutes (auth: AuthContext): ProviderRoute[] {
     path: provider.name,
     title: provider.name,
     responseMode: provider.responseMode,
+    refuses: [],
     hasLogout: provider.backChannelLogout === true,
     nameOf: () => provider.name,
     providerOf: async () => provider
@@ -36,6 +39,7 @@ export function providerRoutes (auth: AuthContext): ProviderRoute[] {
     path: 'connections/:id',
     title: 'a connection',
     responseMode: undefined,
+    refuses: ['not_found'],
     hasLogout: true,
     nameOf,
     async providerOf (request) {
