@@ -326,7 +326,7 @@ ${lines.join('\n')}
 <user>: an e-mail or id; <owner>: also a name such as job:nightly. <module>: its
 default export is the application's options, mails those of mailTexts; links
 without it take --base-url, --issuer and --prefix, keys --key-prefix. <db>: an
-SQLite file or postgres: URL; default the application's, LOCAL_AUTH_DB or a file.`
+SQLite file or postgres: URL; default the application's, or LOCAL_AUTH_DB.`
 }
 
 function unknown (name: string): string {
