@@ -56,8 +56,8 @@ export function postgresDatabase (url) {
       }
     }),
     otherTables: [
-      'svc_auth_attempts', 'svc_auth_clients', 'svc_auth_factors', 'svc_auth_grants', 'svc_auth_keys', 'svc_auth_pending',
-      'svc_auth_revocations', 'svc_auth_sessions'
+      'svc_auth_attempts', 'svc_auth_clients', 'svc_auth_connections', 'svc_auth_domains', 'svc_auth_factors', 'svc_auth_grants',
+      'svc_auth_keys', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'
     ],
     usedTables: ['svc_auth_attempts', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_revocations', 'svc_auth_sessions'],
     anotherTable: "export const tags = pgTable('tags', { name: text('name').primaryKey() })\n"
@@ -77,7 +77,10 @@ export function sqliteDatabase (file) {
         connection.close()
       }
     }),
-    otherTables: ['svc_auth_clients', 'svc_auth_grants', 'svc_auth_keys', 'svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
+    otherTables: [
+      'svc_auth_clients', 'svc_auth_connections', 'svc_auth_domains', 'svc_auth_factors', 'svc_auth_grants', 'svc_auth_keys', 'svc_auth_pending',
+      'svc_auth_sessions'
+    ],
     usedTables: ['svc_auth_factors', 'svc_auth_pending', 'svc_auth_sessions'],
     anotherTable: "export const tags = sqliteTable('tags', { name: text('name').primaryKey() })\n"
   }
