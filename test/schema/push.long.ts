@@ -47,6 +47,9 @@ t.test('drizzle-kit push on Postgres makes no index again, and leaves what the s
   t.strictSame(await tables(), ['notes', ...made])
 })
 
+/** The indexes of SQLite with an expression or a condition, which drizzle-kit does not read back. */
+const MADE_AGAIN = 'svc_auth_users_|svc_auth_sessions_(?:shown|provider_session|provider_user)`|svc_auth_domains_proven`'
+
 t.test('drizzle-kit push on SQLite makes no index again but those that the guide names, and leaves what the store has made', async t => {
   const folder = t.testdir()
   const database = sqliteDatabase(t)
@@ -54,6 +57,6 @@ t.test('drizzle-kit push on SQLite makes no index again but those that the guide
   const made = await tables()
 
   await push(folder, 'sqlite', database.target)
-  t.notMatch(await push(folder, 'sqlite', database.target), /TABLE|INDEX `(?!svc_auth_users_|svc_auth_sessions_(?:shown|provider_session|provider_user)`|svc_auth_domains_proven`)/)
+  t.notMatch(await push(folder, 'sqlite', database.target), new RegExp(`TABLE|INDEX \`(?!${MADE_AGAIN})`))
   t.strictSame(await tables(), ['notes', ...made])
 })
