@@ -64,8 +64,8 @@ t.test('attack 174: a backlog that no statement removes in its time is removed a
   await query(url, `insert into svc_auth_pending (hash, kind, owner, content, attempts, started_at)
     select md5(n::text), '${SIGN_IN}', 'other', '{}', 0, ${NOW - PENDING_MS} from generate_series(1, 30000) n`)
   // Slow on each machine.
-  await query(url, `create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(0.0002); return old; end'`)
-  await query(url, 'create trigger slow before delete on svc_auth_pending for each row when (old.hash < '1') execute function slow()')
+  await query(url, 'create function slow() returns trigger language plpgsql as \'begin perform pg_sleep(0.001); return old; end\'')
+  await query(url, 'create trigger slow before delete on svc_auth_pending for each row when (right(old.hash, 2) < \'04\') execute function slow()')
   await query(url, `insert into svc_auth_sessions (id_hash, generation, created_at, seen_at, expires_at, signed_out)
     select md5(n::text), 0, 0, 0, ${NOW} + n % 2 * ${DAY_MS}, false from generate_series(1, 1000) n`)
   await entries.put({ hash: 'record', kind: USED_REGISTRATION, owner: 'owner', content: {}, startedAt: NOW }, 8)
