@@ -23,6 +23,7 @@ export interface LookOptions {
   readonly stylesheet: string | null
   readonly languages: readonly [Texts, ...Texts[]]
   readonly links: readonly PageLink[]
+  readonly support: string | null
 }
 
 /** A request for a page, or for a form whose failure the page shows. */
@@ -72,7 +73,7 @@ export interface PageMessages {
 }
 
 /** The look of pages without the option `pages`. */
-const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [] }
+const PLAIN: LookOptions = { name: null, logo: null, stylesheet: null, languages: [english], links: [], support: null }
 
 /** Makes documents of pages: one layout, whose parts the application chooses. */
 export class PageLayout {
@@ -98,6 +99,11 @@ export class PageLayout {
   /** Returns the same look for the pages of a site, whose forms may lead to its trusted origins. */
   of (site: Site, prefix: string): PageLayout {
     return new PageLayout(this.#options, site, prefix)
+  }
+
+  /** The URL at which the reader of a failure asks for help; null for none. */
+  get support (): string | null {
+    return this.#options.support
   }
 
   /** Returns the texts in the language that a request prefers, if any; its region writes dates. */
