@@ -236,9 +236,10 @@ export function keepNotice (
   if (asked !== undefined) {
     const { form, email } = asked
     const before = askedMail(request)
-    // In that time no mail was sent.
-    const wait = before?.form === form && before.email === email ? before.wait : 0
-    const value = `${form} ${Date.now() + (wait > 0 ? wait : MAIL_INTERVAL_MS)} ${email}`
+    const isSame = before?.form === form && before.email === email
+    // Where nothing was sent this time, the time to wait does not begin again.
+    const wait = (isSame && before.wait) || MAIL_INTERVAL_MS
+    const value = `${form} ${Date.now() + wait} ${email}`
     setOwnCookie(auth, reply, { name: ASKED_COOKIE, value, maxAge: 600 })
   }
   if (typeof word !== 'string' || sentenceOf(auth, request, word) === null) return

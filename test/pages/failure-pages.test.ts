@@ -17,21 +17,28 @@ const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 /** A sign-in starts there: no page shows an error. */
 const WITHOUT_LOGIN_PAGE = { providers: [new OwnProvider('a')], loginPage: '/auth/a/login' }
 
+interface Failure { error: unknown, status: number, title: string, sentence: string, isForSupport: boolean }
+
 const withStatus = (statusCode: number, more = {}) => Object.assign(new Error(SECRET), { statusCode, ...more })
 
 /** What a hook of the application throws, by the status and the heading of the page. */
-const FAILURES: Record<string, { error: unknown, status: number, title: string, sentence: string, isForSupport: boolean }> = {
+const FAILURES: Record<string, Failure> = {
   'a limiter': { error: withStatus(429), status: 429, title: 'Please wait', sentence: en.errors.rate_limited, isForSupport: false },
   'a full queue': { error: new AuthError('busy', { retryAfter: 5 }), status: 503, title: 'Please wait', sentence: en.errors.busy, isForSupport: true },
   'a ban': { error: withStatus(403), status: 403, title: 'Not allowed', sentence: en.errors.forbidden, isForSupport: true },
   'an old session': { error: withStatus(401), status: 401, title: 'That didn’t work', sentence: en.errors.unauthenticated, isForSupport: false },
   'an unknown thing': { error: withStatus(404), status: 404, title: 'Page not found', sentence: en.errors.not_found, isForSupport: false },
   'a fault': { error: new TypeError(SECRET), status: 500, title: 'Something went wrong', sentence: en.errors.internal_error, isForSupport: true },
-  'a fault with a code': { error: withStatus(502, { code: 'ECONN' }), status: 502, title: 'Something went wrong', sentence: en.errors.internal_error, isForSupport: true },
+  'a fault with a code': {
+    error: withStatus(502, { code: 'ECONN' }), status: 502, title: 'Something went wrong', sentence: en.errors.internal_error, isForSupport: true
+  },
   'a value': { error: SECRET, status: 500, title: 'Something went wrong', sentence: en.errors.internal_error, isForSupport: true }
 }
 
-async function start (t: Test, options: AuthPluginOptions, server: FastifyServerOptions = {}): Promise<{ app: FastifyInstance, fail: (error: unknown) => void }> {
+/** Starts an application whose requests fail from a moment on. */
+async function start (
+  t: Test, options: AuthPluginOptions, server: FastifyServerOptions = {}
+): Promise<{ app: FastifyInstance, fail: (error: unknown) => void }> {
   let failure: { error: unknown } | null = null
   const app: FastifyInstance = Fastify(server)
   t.teardown(() => app.close())
@@ -75,6 +82,19 @@ t.test('attack 231: at each act a browser whose request fails gets a page with t
       t.match(page.text, sentence, act)
       t.ok(page.links.includes('/'), `${act} has a way on`)
       t.notMatch(page.html, /ECONN|192\.0\.2|svc_admin|TypeError|\n\s+at |"code"/, act)
+    }
+  }
+})
+
+t.test('with a sign-in page a browser is led there or gets a page, and never JSON', async t => {
+  const { app, fail } = await start(t, whole({ loginPage: undefined }))
+  const acts = [...actsOfLastApp(), ...UNKNOWN].filter(act => !FOR_SCRIPTS.includes(act))
+  for (const { error, status } of Object.values(FAILURES)) {
+    fail(error)
+    for (const act of acts) {
+      const { statusCode, headers } = await ask(app, act, HTML)
+      if (headers.location === undefined) t.match([statusCode, headers['content-type']], [status, /^text\/html/], act)
+      else t.match(headers.location, /^\/auth\/pages\/sign-in\?(?:.*&)?error=/, act)
     }
   }
 })

@@ -23,6 +23,9 @@ const FORMS = {
   register: { action: REGISTER, local: { registration: { verify: 'first' } }, kind: 'register', sentence: en.register.sentTo }
 } as const
 
+/** The time to wait that a page names. */
+const waitOn = ({ text }: ShownPage): string | undefined => /another e-mail in (.+?) at/.exec(text)?.[1]
+
 const spoken = (sentence: string, email = ADA.email): string => sentence.replace('{email}', ` ${email} `).replaceAll(/ +(?=[.\s])/g, '')
 
 for (const [form, { action, local, kind, sentence }] of Object.entries(FORMS)) {
@@ -63,7 +66,6 @@ for (const [form, { action, local, kind, sentence }] of Object.entries(FORMS)) {
   t.test(`the page after ${form} says how long the limit of the mailbox lasts, as the mails follow it`, async t => {
     const app = await start(t, local, { rateLimit: {} })
     if (form === 'forgot-password') await app.app.auth.createUser(ADA)
-    const waitOn = ({ text }: ShownPage): string | undefined => /another e-mail in (.+?) at/.exec(text)?.[1]
     const sent = await ask(app, ADA.email)
     t.match(waitOn(sent), /^1 minute$|^59 seconds$/)
     advanceClock(t, 40_000)
@@ -74,7 +76,7 @@ for (const [form, { action, local, kind, sentence }] of Object.entries(FORMS)) {
     await ask(app, ADA.email)
     advanceClock(t, 61_000)
     t.equal(waitOn(await app.open(PAGE)), undefined)
-    await app.send((await app.open(PAGE)).formOf(action))
+    t.match(waitOn(await app.send((await app.open(PAGE)).formOf(action))), /^1 minute$|^59 seconds$/)
     t.equal((await mailsInTheEnd(app)).filter(mail => mail.kind === kind && mail.to === ADA.email).length, 2)
   })
 
@@ -111,6 +113,14 @@ t.test('a registration whose address must be confirmed is not sent again, becaus
   t.notMatch(sent.text, 'at the earliest')
 })
 
+t.test('each kind of mail has a time to wait of its own', async t => {
+  const { open, browser } = await start(t, { registration: { verify: 'first' } }, { rateLimit: {} })
+  await browser.submit(FORGOT, { email: ADA.email, next: PAGE })
+  advanceClock(t, 40_000)
+  await browser.submit(REGISTER, { email: ADA.email, next: PAGE })
+  t.match(waitOn(await open(PAGE)), /^1 minute$|^59 seconds$/)
+})
+
 t.test('a link that is used ends the cookie', async t => {
   const app = await start(t)
   await app.app.auth.createUser(ADA)
@@ -128,7 +138,7 @@ t.test('the pages of the application are those for another address', async t => 
 })
 
 t.test('attack 232: a cookie that this application has not set names at most an address', async t => {
-  const { open, browser } = await start(t, { registration: false })
+  const { open, browser } = await start(t, { registration: false }, { rateLimit: {} })
   const plain = await open(PAGE)
   t.match(plain.text, en.forgotPassword.sentText)
   for (const value of [
