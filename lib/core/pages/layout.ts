@@ -192,9 +192,9 @@ ${logo && html`<link rel="icon" href="${logo}">`}
 ${stylesheet && html`<link rel="stylesheet" href="${stylesheet}">`}
 ${script && html`<script type="module" src="${script}"></script>`}
 </head>
-<body class="${layout === 'plain' && 'plain'}${isWide && ' wide'}" data-part="page">
+<body class="${[layout, isWide && 'wide'].filter(Boolean).join(' ')}" data-part="page">
 <div class="frame">
-${bar}${name && this.#header(name)}<main class="card" data-part="card">
+${bar}${name && this.#header(name)}<main data-part="card">
 <h1 class="title" data-part="title">${heading || title}</h1>
 ${!isShown && said}${way}
 ${done && notice(done)}
@@ -336,12 +336,12 @@ ul { list-style: none; margin: 0 0 calc(4 * var(--gap)); padding: 0 }
   text-decoration: none;
 }
 .logo { display: block; block-size: 2.5rem; max-inline-size: 12.5rem; object-fit: contain }
-.card {
+[data-part=card] {
   padding: calc(8 * var(--gap)); border: 1px solid var(--auth-rule); border-radius: calc(2 * var(--auth-radius));
   background: var(--auth-surface); box-shadow: var(--shadow);
 }
-.plain .card { padding-block: 0; border: 0 }
-.card > :last-child { margin-block-end: 0 }
+.plain [data-part=card] { padding-block: 0; border: 0 }
+[data-part=card] > :last-child { margin-block-end: 0 }
 .title {
   margin: 0 0 calc(6 * var(--gap)); font-size: 1.375rem; font-weight: 600; line-height: 1.2727;
   letter-spacing: -.01em; text-align: center; text-wrap: balance;
@@ -370,7 +370,7 @@ h2 { margin: 0 0 calc(2 * var(--gap)); font-size: 1rem; font-weight: 600 }
   margin-block-start: calc(6 * var(--gap)); padding-block-start: calc(5 * var(--gap));
   border-block-start: 1px solid var(--auth-rule);
 }
-.link, .card p a { color: var(--ink); text-underline-offset: .2em }
+.link, [data-part=card] p a { color: var(--ink); text-underline-offset: .2em }
 .links { display: grid; gap: calc(2 * var(--gap)); margin: calc(5 * var(--gap)) 0 0; text-align: center }
 small, .faint { color: var(--auth-faint); font-size: .875rem; font-weight: 400 }
 .item, .line {
@@ -475,7 +475,7 @@ body:has([name=remember]:checked) .remembered { display: block }
 }
 @media (max-width: 30rem) {
   body { --auth-back: var(--auth-surface); align-content: start; padding-block-start: calc(6 * var(--gap)) }
-  .card { padding: 0; border: 0; background: none; box-shadow: none }
+  [data-part=card] { padding: 0; border: 0; background: none; box-shadow: none }
 }
 @media (max-width: 24rem) {
   .beside { position: static; display: block; margin-block-start: calc(1.5 * var(--gap)); text-align: end }

@@ -9,6 +9,7 @@ export const byMail: Method = {
   async ask (auth, { texts }, { hidden, email, isAlone }) {
     const { action } = await import('../../core/pages/elements.js')
     const path = auth.formPaths.get('local/mail-login')
-    return { content: action(path, { ...hidden, email }, texts.mail.ask, { look: isAlone ? 'primary' : 'plain' }), isButton: true }
+    const look = isAlone ? 'primary' : 'plain'
+    return { content: action(path, { ...hidden, email }, texts.mail.ask, { look }), isButton: true }
   }
 }

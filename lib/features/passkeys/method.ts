@@ -8,7 +8,8 @@ export const byPasskey: Method = {
   async ask (auth, { texts }, { action, hidden, field, isAlone }) {
     const { passkeyForm } = await import('./page.js')
     const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
-    const form = { ceremony: 'factor', options, action, hidden, fields: field, look: isAlone ? 'primary' : 'plain' } as const
+    const look = isAlone ? 'primary' : 'plain'
+    const form = { ceremony: 'factor', options, action, hidden, fields: field, look } as const
     return { content: passkeyForm(texts, form), isButton: true, script }
   },
   async offer (auth, { texts, failure }, hidden) {

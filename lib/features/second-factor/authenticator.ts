@@ -261,7 +261,8 @@ export async function enrolPage (auth: AuthContext, view: View, setUp: SetUp): P
   const parts: Asking[] = []
   for (const { factor } of auth.offered) {
     const { enrol } = await factor?.pages?.() ?? {}
-    if (enrol !== undefined) parts.push(await enrol(auth, view, { ...setUp, look: parts.length === 0 ? 'primary' : 'plain' }))
+    const look = parts.length === 0 ? 'primary' : 'plain'
+    if (enrol !== undefined) parts.push(await enrol(auth, view, { ...setUp, look }))
   }
   const content = ways(view.texts.signIn.or, ...parts.map(({ content }) => content))
   return { script: scriptOf(parts), ...setUpPage(auth, view.texts, setUp, content) }
