@@ -166,6 +166,17 @@ t.test('a sign-in that fails has a page where no other page shows it, with the s
   t.notMatch(broken.html, 'ECONN')
 })
 
+t.test('attack 231: the page of a failure repeats nothing of the query', async t => {
+  const { app } = await start(t, { pages, ...WITHOUT_LOGIN_PAGE })
+  const { open } = readerOf(t, new Browser(app))
+  for (const path of [NOWHERE, '/auth/a/callback', '/auth/a/login']) {
+    const page = await open(`${path}?state=planted&code=planted&error=planted&error_description=planted&signed=planted&lang=de`)
+    t.ok(page.status >= 400, path)
+    t.notMatch(page.html, 'planted', path)
+    t.equal(page.lang, 'de', 'but for the language')
+  }
+})
+
 for (const texts of [en, de, fr, es]) {
   t.test(`the pages of failures speak ${texts.language}`, async t => {
     const { app, fail } = await start(t, { pages, ...WITHOUT_LOGIN_PAGE })

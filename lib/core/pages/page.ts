@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
 import { messagesOf, sentenceOf } from './failure.js'
-import { type Content, type Html, type SettingsRow, type Texts, type WayOn, html, links } from './elements.js'
+import { type Content, type Html, type SettingsRow, type Texts, type WayOn, html, link, links } from './elements.js'
 import { WHILE_IMPERSONATING } from '../acting.js'
 import type { Page, PageMessages, View } from './layout.js'
 import { type Act, type Mounting, type Mountpoint, pathOf, recordFailure, takeNotice } from '../act.js'
@@ -147,7 +147,7 @@ export function showFailure (
   const content = [html`<p>${failure}</p>`, way, waysOn(auth, request, texts)]
   // What support can find in the log by the id.
   if (statusCode === 403 || statusCode >= 500) {
-    const tell = support === null ? failures.support : html`<a class="link" href="${support}">${failures.support}</a>`
+    const tell = support === null ? failures.support : link(support, failures.support)
     content.push(html`<p class="faint">${tell} <code translate="no">${request.id}</code></p>`)
   }
   const title = failures[HEADINGS[statusCode] ?? (statusCode < 500 ? 'refused' : 'fault')]
