@@ -143,7 +143,7 @@ t.test('a store whose sessions cannot end at a provider is refused at the start'
   const { fake } = await startLogoutWorld(t)
   const store = new MemoryAuthStore()
   Object.assign(Object(store.sessions), { endAtProvider: undefined })
-  await t.rejects(startApp(t, { providers: [fake.provider({ backChannelLogout: true })], store }), {
+  await t.rejects(startApp(t, { baseUrl: 'http://localhost', providers: [fake.provider({ backChannelLogout: true })], store }), {
     name: 'OptionsError', message: /^store\.sessions needs endAtProvider: .* has backChannelLogout$/
   })
 })
