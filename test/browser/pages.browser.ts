@@ -69,6 +69,16 @@ t.test('no page has barriers, light and dark, on a desk and on a phone, from lef
   }
 })
 
+t.test('in Arabic a page runs from right to left, and an address that is typed from left to right', async t => {
+  const { url } = await start(t)
+  const page = await (await Visitor.with(chromium, t, { language: 'ar-EG' })).open(`${url}/auth/pages/register`)
+  t.equal(await titleOf(page), ar.titles.register)
+  const directions = await page.evaluate("['h1', '[name=name]', '[name=email]'].map(name => getComputedStyle(document.querySelector(name)).direction)")
+  t.strictSame(directions, ['rtl', 'rtl', 'ltr'])
+  const { x = 0, width = 0 } = await page.getByText(ar.register.signIn).boundingBox() ?? {}
+  t.ok(x + width > 512, 'a link begins on the right')
+})
+
 t.test('no page scrolls sideways in any language, also at 200 %', async t => {
   const server = await start(t, { languages: [en, de, fr, es, ar, ja] })
   for (const texts of some([de, en, ja, es, ar, fr], 2)) {
