@@ -145,7 +145,7 @@ export interface Method {
   /** What it is as a factor of the account; absent for a first factor. */
   readonly factor?: FactorTraits
   /** Its part of a page that asks a user to authenticate. */
-  readonly ask?: (auth: AuthContext, view: View, asked: Asked) => Promise<Asking>
+  readonly ask?: (auth: AuthContext, view: View, asked: AskedMethod) => Promise<Asking>
   /** What it adds to the page on which users sign in. */
   readonly offer?: (auth: AuthContext, view: View, hidden: Asked['hidden']) => Promise<SignInOffer>
   /**
@@ -179,6 +179,13 @@ export interface Asked {
   readonly names: readonly string[]
   /** A field that the first form sends, too. */
   readonly field?: Content
+}
+
+export interface AskedMethod extends Asked {
+  /** How the button looks of a form that is not one button. */
+  readonly look: 'primary' | 'plain'
+  /** Whether the user has no other method. */
+  readonly isAlone: boolean
 }
 
 export interface Asking {

@@ -111,8 +111,11 @@ export async function askBy (
 ): Promise<{ forms: Content[], buttons: Content[], script: string | null }> {
   const shown: Asking[] = []
   // Methods of one form have one function.
-  for (const ask of new Set(methods.map(({ ask }) => ask))) {
-    if (ask !== undefined) shown.push(await ask(auth, view, shown.length === 0 ? { ...asked, field } : asked))
+  const asks = new Set(methods.flatMap(({ ask }) => ask ?? []))
+  for (const ask of asks) {
+    const look = shown.every(({ isButton }) => isButton) ? 'primary' : 'plain'
+    const own = { ...asked, look, isAlone: asks.size === 1 } as const
+    shown.push(await ask(auth, view, shown.length === 0 ? { ...own, field } : own))
   }
   const those = (isButton: boolean): Content[] =>
     shown.filter(asking => (asking.isButton ?? false) === isButton).map(({ content }) => content)

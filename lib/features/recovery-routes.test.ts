@@ -35,7 +35,7 @@ t.test('a form on the page of the plugin that fails is shown again with the sent
 
   const weak = await browser.submit(RESET, { token, password: 'short' })
   t.strictSame([weak.statusCode, weak.headers.location], [400, undefined])
-  t.match(weak.body, /<p role="alert" id="failure">This password is too short/)
+  t.match(weak.body, /<p class="error" data-part="error" role="alert" id="failure">This password is too short/)
   t.strictSame(formsOn(weak.body), [{ action: RESET, fields: { token } }])
 
   const done = await browser.submit(RESET, { token, password: NEW_PASSWORD })
@@ -48,7 +48,7 @@ t.test('a form on the page of the plugin that fails is shown again with the sent
   ]) {
     t.strictSame([answer.statusCode, answer.headers.location], [401, undefined])
     t.strictSame(formsOn(answer.body), [])
-    t.match(answer.body, /<p role="alert" id="failure">This link has expired.*ask for a new one\./s)
+    t.match(answer.body, /<p class="error" data-part="error" role="alert" id="failure">This link has expired.*ask for a new one\./s)
   }
   const missing = await browser.submit(RESET, { password: NEW_PASSWORD })
   t.strictSame([missing.statusCode, formsOn(missing.body)], [400, []])
@@ -184,7 +184,7 @@ t.test('limits: beyond 60 tokens from one address comes 429, on the page of the 
   t.equal((await browser.post(VERIFY, { token: 'x' })).statusCode, 429)
   const refused = await browser.submit(RESET, { token: 'x', password: NEW_PASSWORD })
   t.strictSame([refused.statusCode, refused.headers['retry-after'] !== undefined], [429, true])
-  t.match(refused.body, /<p role="alert" id="failure">Too many attempts/)
+  t.match(refused.body, /<p class="error" data-part="error" role="alert" id="failure">Too many attempts/)
 })
 
 t.test('limits: a password beside a link counts as a sign-in to the account of the link', async t => {

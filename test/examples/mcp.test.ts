@@ -23,7 +23,7 @@ t.test('a command line signs in by a code, and lists the notes of the user who h
   await ada.open(address)
   await ada.press('Continue', { user_code: code.toLowerCase() })
   t.match(ada.page.text, 'Command line')
-  t.match(ada.page.text, '<li><span>Read your notes</span></li>')
+  t.match(ada.page.text, '<li>Read your notes</li>')
   t.notMatch(ada.page.text, 'Add notes')
   await ada.press('Allow', { decision: 'allow' })
   t.match(ada.page.text, 'The device is connected.')

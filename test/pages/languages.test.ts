@@ -69,13 +69,13 @@ t.test('a list of languages that is changed afterwards changes no page', async t
   const { look } = new Pages({ name: 'Shop', languages })
   languages.shift()
 
-  t.equal(look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest), de)
+  t.equal(look.textsFor({ url: '/', headers: { 'accept-language': 'de' } } as FastifyRequest), de)
 })
 
 t.test('dates are written as in the region of the browser, and other parts of its language play no part', async t => {
   const { look } = new Pages({ name: 'Shop', languages: [en, de, ar, ja] })
   const dateFor = (accepted: string): string =>
-    dateIn(look.textsFor({ headers: { 'accept-language': accepted } } as FastifyRequest).language, new Date('2026-01-05'))
+    dateIn(look.textsFor({ url: '/', headers: { 'accept-language': accepted } } as FastifyRequest).language, new Date('2026-01-05'))
   for (const [accepted, date] of [
     ['en', 'January 5, 2026'], ['en-US', 'January 5, 2026'], ['en-GB,en;q=0.5', '5 January 2026'], ['EN-gb', '5 January 2026'],
     ['de-DE', '5. Januar 2026'], ['de-AT', '5. Jänner 2026'], ['fr-CA, de-AT', '5. Jänner 2026'],
@@ -86,7 +86,7 @@ t.test('dates are written as in the region of the browser, and other parts of it
     t.equal(dateFor(accepted), `${date} (UTC)`, accepted.slice(0, 30))
   }
   const swiss = new Pages({ name: 'Shop', languages: [{ ...de, language: 'de-CH' }] })
-  t.equal(swiss.look.textsFor({ headers: { 'accept-language': 'de' } } as FastifyRequest).language, 'de-CH')
+  t.equal(swiss.look.textsFor({ url: '/', headers: { 'accept-language': 'de' } } as FastifyRequest).language, 'de-CH')
 })
 
 t.test('the page of a link has its date in the region of the browser', async t => {

@@ -94,22 +94,23 @@ export function pageOf (answer: LightMyRequestResponse): ShownPage {
     const checked = named.flatMap(({ name = '', isChecked }) => isChecked ? name : [])
     return actions.map(action => ({ action, names, checked, pressed: pressed ?? {}, hidden: valuesOf(true), values: valuesOf(false) }))
   })
-  const links = Array.from(html.replace(/<header>[^]*<\/header>/, '').matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href))
-  const files = html.matchAll(/<a [^>]*download="([^"]*)" href="data:text\/plain;charset=utf-8,([^"]*)"/g)
+  const own = html.replaceAll(/<header[^]*<\/header>|<details class="languages">[^]*?<\/details>/g, '')
+  const links = Array.from(own.matchAll(/<a [^>]*href="([^"]*)"/g), ([, href = '']) => plain(href))
+  const files = html.matchAll(/<a [^>]*download="([^"]*)"\s+href="data:text\/plain;charset=utf-8,([^"]*)"/g)
   return {
     url: String(answer.raw.req.url),
     status,
     html,
     lang: one(/<html lang="([^"]*)"/) ?? '',
-    title: one(/<h1>([^]*?)<\/h1>/) ?? '',
-    text: plain(html.replace(/<style>[^]*<\/style>/, '')),
-    alert: one(/<p role="alert" id="failure"[^>]*>([^]*?)<\/p>/),
-    notice: one(/<p role="status">([^]*?)<\/p>/),
+    title: one(/<h1 [^>]*>([^]*?)<\/h1>/) ?? '',
+    text: plain(html.replace(/<style>[^]*<\/style>|<details class="languages">[^]*?<\/details>/g, '')),
+    alert: one(/<p class="error" data-part="error" role="alert" id="failure"[^>]*>([^]*?)<\/p>/),
+    notice: one(/<p class="notice" data-part="notice" role="status">([^]*?)<\/p>/),
     // The name of the application is a link on each page.
     links: links.filter(href => !href.startsWith('data:')),
     files: Object.fromEntries(Array.from(files, ([, name = '', text = '']) => [name, decodeURIComponent(plain(text))])),
     forms,
-    open: Array.from(html.matchAll(/<details open><summary[^>]*>([^]*?)<\/summary>/g), ([, head = '']) => plain(head)),
+    open: Array.from(html.matchAll(/<details(?: class="names")? open><summary[^>]*>([^]*?)<\/summary>/g), ([, head = '']) => plain(head)),
     formOf: action => forms.find(form => form.action === action)
   }
 }

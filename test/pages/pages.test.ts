@@ -140,7 +140,7 @@ t.test('each field has the name by which password managers and browsers fill it 
   const { open, browser } = await start(t)
   const fieldsOf = ({ html }: ShownPage, action: string): string[] => {
     const form = html.split(`action="${action}"`)[1]?.split('</form>')[0] ?? ''
-    return Array.from(form.matchAll(/<input type="(\w+)"(?:[^>]*? name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
+    return Array.from(form.matchAll(/<input (?:class="input" [^>]*)?type="(\w+)"(?:[^>]*? name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
   }
   const [email, name] = ['text email username', 'text name name']
   t.strictSame(fieldsOf(await open(SIGN_IN), '/auth/local/login'), [email, 'password password current-password'])
@@ -220,7 +220,8 @@ t.test('the account page is rows with their state, of which that with a failed f
   const { open, send, browser } = await start(t)
   await browser.post('/auth/local/register', ADA)
   const account = await open('/auth/pages/account')
-  t.strictSame(Array.from(account.html.matchAll(/<h2>([^<]*)<\/h2> <span>(?:<bdi translate="no">)?([^<]*)/g), ([, ...row]) => row.join(': ').trim()), [
+  const rows = account.html.matchAll(/<h2>([^<]*)<\/h2> <span class="state">(?:<bdi translate="no">)?([^<]*)/g)
+  t.strictSame(Array.from(rows, ([, ...row]) => row.join(': ').trim()), [
     'Name: Not set', `E-mail: ${ADA.email}`, 'Password: Set', 'Sign-in methods: Password', 'Devices: Signed in: 1',
     `Delete account: ${en.account.deleteText}`
   ])
@@ -247,7 +248,7 @@ t.test('on the account page only what deletes or removes is red, and what cannot
   await browser.post('/auth/local/register', ADA)
   await linkAt(browser, 'a', { subject: 'ada-at-a' })
   const { html } = await open('/auth/pages/account')
-  const red = Array.from(html.matchAll(/<form method="post" action="([^"]*)"((?!<\/form>)[^])*class="danger"/g), ([, action]) => action)
+  const red = Array.from(html.matchAll(/<form method="post" action="([^"]*)"((?!<\/form>)[^])*class="button (?:small )?danger"/g), ([, action]) => action)
   t.strictSame(red, ['/auth/pages/unlink', '/auth/pages/unlink', '/auth/local/delete-account'])
   t.notMatch(html, / readonly| disabled/)
   t.match(html, `<input type="text" value="${ADA.email}" autocomplete="username" hidden>`, 'for password managers')
@@ -257,7 +258,7 @@ t.test('the name of the application leads back to it, also below the path of a p
   for (const [baseUrl, path] of [[BASE_URL, '/'], [`${BASE_URL}/shop`, '/shop/']] as const) {
     const { browser } = await start(t, { baseUrl }, {}, new Pages({ name: 'Shop & Co', logo: '/logo.svg' }))
     const { body } = await browser.get(SIGN_IN)
-    t.match(body, `<header><a href="${path}"><img src="/logo.svg" alt="">Shop &#38; Co</a></header>`)
+    t.match(body, `<a href="${path}"><picture><img class="logo" src="/logo.svg" alt=""></picture><span>Shop &#38; Co</span></a></header>`)
   }
 })
 
@@ -328,10 +329,10 @@ t.test('the pages speak the language that the browser prefers, else the first on
     ['de-AT, en;q=0.5', de], ['fr', fr], ['es-MX', es], ['ar-EG', ar], ['ja-JP', ja], ['nl', en], ['en-GB, de', en]
   ] as const) {
     const page = await open(SIGN_IN, { 'accept-language': accepted })
-    t.match(page, { lang: texts.language, title: texts.signIn.title }, accepted)
+    t.match(page, { lang: texts.language, title: texts.signIn.titleAt.replace('{name}', 'Shop') }, accepted)
   }
   const german = await start(t, {}, {}, new Pages({ name: 'Laden', languages: [de] }))
-  t.match(await german.open(SIGN_IN, { 'accept-language': 'en' }), { lang: 'de', title: de.signIn.title })
+  t.match(await german.open(SIGN_IN, { 'accept-language': 'en' }), { lang: 'de', title: 'Bei Laden anmelden' })
   const rightToLeft = await start(t, {}, {}, new Pages({ name: 'Shop', languages: [{ ...en, language: 'ar', direction: 'rtl' }] }))
   t.match((await rightToLeft.open(SIGN_IN)).html, '<html lang="ar" dir="rtl">')
 })
@@ -533,7 +534,7 @@ t.test('a failure begins the title of its page, and its field is marked and has 
   ] as const) {
     const failed = await send(page.forms[0], typed)
     t.strictSame([titleOf(failed.html), marked(failed.html)], [`${sentence} · Create an account · Shop`, [field]])
-    t.match(failed.html, `<p role="alert" id="failure">${sentence}</p>`)
+    t.match(failed.html, `<p class="error" data-part="error" role="alert" id="failure">${sentence}</p>`)
   }
 
   await browser.post('/auth/local/register', ADA)
@@ -554,7 +555,7 @@ t.test('a code of the application marks no field, whatever it is called', async 
 t.test('no program translates names and addresses, and addresses of every script can be typed', async t => {
   const { open, send, browser } = await start(t)
   const { html } = await open('/auth/pages/register')
-  t.match(html, '<input type="text" inputmode="email" dir="ltr" autocapitalize="off" spellcheck="false" name="email"', 'browsers refuse jörg@ in type="email"')
+  t.match(html, 'type="text" inputmode="email" dir="ltr" autocapitalize="off" spellcheck="false" name="email"', 'browsers refuse jörg@ in type="email"')
   const email = 'jörg@xn--bcher-kva.example'
   const form = (await open('/auth/pages/register')).forms[0]
   t.equal((await send(form, { email: '\u202aJörg@bücher.example\u202c', password: ADA.password, name: 'Jörg' })).url, '/')

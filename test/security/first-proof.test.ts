@@ -63,7 +63,7 @@ const ALL = ['b', 'local', 'passkey', 'recovery', 'totp']
 /** The list that a page shows before the user chooses. */
 function assertListed (t: Test, { html, text }: ShownPage, hasPassword = true): void {
   const listed = /<ul>[^]*?<\/ul>/.exec(html.slice(html.indexOf('This stays in your account')))?.[0] ?? ''
-  const items = Array.from(listed.matchAll(/<span>([^<]*) <small>([^<]*)/g), ([, name, date = '']) => [name, date !== ''])
+  const items = Array.from(listed.matchAll(/<span class="what">([^<]*) <small>([^<]*)/g), ([, name, date = '']) => [name, date !== ''])
   t.strictSame(items.sort(), [
     ['Authenticator app', true], ['B', false], ['Passkey', true], ...hasPassword ? [['Password', false]] : [], ['Recovery codes', true]
   ])

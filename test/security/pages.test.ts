@@ -39,7 +39,7 @@ t.test('attack 118: HTML in a name, in claims of a provider, in a user agent, an
 
   const uninvited = await user.submit('/auth/local/login', { ...ADA, error_next: '/auth/pages/sign-in' }, { 'x-refused': 'yes' })
   t.equal(uninvited.statusCode, 403)
-  t.match(uninvited.body, '<p role="alert" id="failure">&#34;&#62;&#60;script', 'the sentence of the application')
+  t.match(uninvited.body, '<p class="error" data-part="error" role="alert" id="failure">&#34;&#62;&#60;script', 'the sentence of the application')
   bodies.push(uninvited.body)
 
   t.ok(bodies.some(body => body.includes('&#60;script')), 'it is shown')

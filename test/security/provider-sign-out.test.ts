@@ -285,7 +285,7 @@ t.test('attack 99: the page of the sign-out runs nothing, whatever the endpoint 
   t.equal(headers.refresh, undefined)
   t.notMatch(body, /<script/)
   const [, refresh = ''] = /<meta http-equiv="refresh" content="0; url=([^"]*)">/.exec(body) ?? []
-  const [, link = ''] = /<a class="button [a-z]+" href="([^"]*)">/.exec(body) ?? []
+  const [, link = ''] = /<a class="button [a-z]+" data-part="link" href="([^"]*)">/.exec(body) ?? []
   t.equal(refresh, link)
   const url = new URL(link.replaceAll('&#38;', '&').replaceAll('&#39;', "'"))
   t.equal(url.origin, ISSUER)

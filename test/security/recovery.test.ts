@@ -230,7 +230,7 @@ t.test('attack 71: the owner of an address does not confirm the account of a squ
   const [confirm, release] = formsOn(page.body)
   const refused = await owner.submit(VERIFY, confirm?.fields ?? {})
   t.strictSame([refused.statusCode, refused.headers.location], [401, undefined])
-  t.match(refused.body, /<p role="alert" id="failure">Sign in first/)
+  t.match(refused.body, /<p class="error" data-part="error" role="alert" id="failure">Sign in first/)
   t.match(await app.auth.findUser({ email: ADA.email }), { emailVerified: false })
 
   t.equal((await owner.submit(VERIFY, { ...release?.fields, email: ADA.email })).statusCode, 303)

@@ -67,8 +67,11 @@ export function dateIn (language: string, date: Date): string {
   return `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(date)} (UTC)`
 }
 
-/** `primary`: at most one on a page is shown; `danger`: it deletes something. */
-type ButtonLook = 'primary' | 'quiet' | 'danger'
+/**
+ * `primary`: at most one on a page is shown; `quiet`: beside what the page is for; `danger`: it
+ * deletes something. In a list, buttons are `small`.
+ */
+type ButtonLook = 'primary' | 'plain' | 'quiet' | 'danger' | 'small' | 'small danger'
 
 /** A form of a page. It works without scripts. */
 export interface PageForm {
@@ -83,8 +86,8 @@ export interface PageForm {
   submit: string
   /** What the button does, for screen readers, where the words alone do not say it. */
   label?: string
-  /** How the button looks; default as the one that a page is for. */
-  look?: ButtonLook
+  /** How the button looks; default `primary`. */
+  look?: ButtonLook | undefined
   /** The path of a picture before the words of the button. */
   icon?: string | undefined
   attributes?: Html
@@ -101,8 +104,10 @@ export interface PageField {
   /** What the browser may fill in, as in the attribute `autocomplete` of HTML. */
   autocomplete: 'name' | 'email' | Username | 'new-password' | 'current-password' | 'one-time-code' | 'off'
   value?: string | null
-  /** A sentence below the label. */
-  hint?: string
+  /** A sentence below the field. */
+  hint?: string | undefined
+  /** A link at the end of the line of the label. */
+  beside?: Content
   /** Whether the form may be sent without it; default false. */
   isOptional?: boolean
   attributes?: Html
@@ -114,18 +119,22 @@ type Username = 'username' | 'username webauthn'
 /** Stands in each form for the field `shown_to`: the page that is sent knows its user. */
 export const SHOWN_TO = new Html('<!--shown_to-->')
 
+/** Stands below each field for what is wrong with it. */
+export const errorBelow = (name: string): Html => html`<!--error ${name}-->`
+
 export function htmlForm (
-  { action, hidden, fields, submit, label, look, icon, attributes, choice, other }: PageForm
+  { action, hidden, fields, submit, label, look = 'primary', icon, attributes, choice, other }: PageForm
 ): Content {
   return action && html`<form method="post" action="${action}"${attributes}>${SHOWN_TO}
 ${Object.entries(hidden).map(([name, value]) =>
   value !== null && html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields}
-<button type="submit"${label && html` aria-label="${label}"`}${look && html` class="${look}"`}${
+<button type="submit" class="button ${look}" data-part="submit"${label && html` aria-label="${label}"`}${
   choice && html` name="${choice.name}" value="${choice.value}"`}>${picture(icon)}${submit}</button>
-${choice && html`<button class="danger" name="${choice.name}" value="${choice.other}">${choice.otherSubmit}</button>
+${choice && html`<button class="button danger" data-part="submit" name="${choice.name}" value="${choice.other}">${
+  choice.otherSubmit}</button>
 `}${other && other.action && html`${separator(other.or)}
-<button class="quiet" formaction="${other.action}" formnovalidate>${other.submit}</button>
+<button class="button plain" data-part="submit" formaction="${other.action}" formnovalidate>${other.submit}</button>
 `}</form>
 `
 }
@@ -146,15 +155,23 @@ const TYPES: Readonly<Record<PageField['type'], Html>> = {
 }
 
 export function field (
-  { name, label, type, autocomplete, value, hint, isOptional = false, attributes }: PageField
+  { name, label, type, autocomplete, value, hint, beside, isOptional = false, attributes }: PageField
 ): Html {
-  return html`<label>${label}${hint && html` <small>${hint}</small>`}
-<input${TYPES[type]} name="${name}" autocomplete="${autocomplete}"${value != null && html` value="${value}"`}${
-  !isOptional && html` required`}${attributes}></label>`
+  return labelled({ name, label, hint, beside }, html`<input class="input" data-part="input"${
+    TYPES[type]} name="${name}" autocomplete="${autocomplete}"${value != null && html` value="${value}"`}${
+    !isOptional && html` required`}${attributes}>`)
 }
 
-export function checkboxField (name: string, label: string, isChecked: boolean): Html {
-  return html`<label class="check"><input type="checkbox" name="${name}"${isChecked && html` checked`}>${label}</label>`
+export function labelled (
+  { name, label, hint, beside }: Pick<PageField, 'name' | 'label' | 'hint' | 'beside'>, input: Html
+): Html {
+  return html`<div class="field" data-part="field"><label><span class="label" data-part="label">${label}</span>
+${input}${hint && html`<small class="hint" data-part="hint">${hint}</small>`}</label>${errorBelow(name)}${beside}</div>`
+}
+
+export function checkboxField (name: string, label: string, isChecked: boolean, value = 'on'): Html {
+  return html`<label class="check" data-part="field"><input class="box" data-part="input" type="checkbox" name="${
+    name}"${value !== 'on' && html` value="${value}"`}${isChecked && html` checked`}>${label}</label>`
 }
 
 /**
@@ -185,8 +202,10 @@ export function nameField (label: string, value: string | null, attributes?: Htm
 }
 
 /** @param name `current`: beside a new one, or beside what needs it */
-export function passwordField (label: string, name: 'password' | 'current' = 'password'): Html {
-  return field({ name, label, type: 'password', autocomplete: 'current-password' })
+export function passwordField (
+  label: string, name: 'password' | 'current' = 'password', beside: Content = null
+): Html {
+  return field({ name, label, type: 'password', autocomplete: 'current-password', beside })
 }
 
 export function newPasswordField ({ passwordRule }: Texts['common'], label: string, minLength: number): Html {
@@ -195,20 +214,38 @@ export function newPasswordField ({ passwordRule }: Texts['common'], label: stri
 }
 
 /** Makes a link that looks like a button; `icon` is the path of a picture. */
-export function button (href: string, label: string, look: ButtonLook = 'quiet', icon?: string): Html {
-  return html`<a class="button ${look}" href="${href}">${picture(icon)}${label}</a>`
+export function button (href: string, label: string, look: ButtonLook = 'plain', icon?: string): Html {
+  return html`<a class="button ${look}" data-part="link" href="${href}">${picture(icon)}${label}</a>`
 }
 
 const picture = (path: string | undefined): Content => path && html`<img src="${path}" alt="">`
+
+export function link (href: string, label: string): Html {
+  return html`<a class="link" data-part="link" href="${href}">${label}</a>`
+}
+
+/** Makes a line of a list, with what can be done. */
+export function item (what: Content, ...acts: readonly Content[]): Html {
+  return html`<li class="item" data-part="row"><span class="what">${what}</span>${acts}</li>`
+}
 
 /** A link to another page; false or null for one that there is not. */
 export type WayOn = readonly [href: string | false | null, label: string]
 
 export function links (...others: readonly WayOn[]): Html {
-  return html`<ul>${others.map(([href, label]) => href && html`<li><a href="${href}">${label}</a></li>`)}</ul>`
+  const items = others.map(([href, label]) => href && html`<li>${link(href, label)}</li>`)
+  return html`<ul class="links">${items}</ul>`
 }
 
-const separator = (or: string): Html => html`<p class="or">${or}</p>`
+export function alert (content: Content, attributes?: Html): Html {
+  return html`<p class="error" data-part="error" role="alert"${attributes}>${content}</p>`
+}
+
+export function notice (content: Content): Html {
+  return html`<p class="notice" data-part="notice" role="status">${content}</p>`
+}
+
+const separator = (or: string): Html => html`<p class="or" data-part="divider">${or}</p>`
 
 /** Separates the ways to go on of a page by the word `or`; those that are empty are left out. */
 export function ways (or: string, ...contents: readonly Content[]): Content {
@@ -217,7 +254,7 @@ export function ways (or: string, ...contents: readonly Content[]): Content {
 }
 
 export function section (title: string, content: Content): Html {
-  return html`<section><h2>${title}</h2>${content}</section>`
+  return html`<section class="section"><h2>${title}</h2>${content}</section>`
 }
 
 /** A row of settings. With a content it opens in place; with `href` it leads to a page. */
@@ -236,10 +273,12 @@ export interface SettingsRow {
 }
 
 export function row ({ title, state, change, content, href, isOpen, isDanger, more }: SettingsRow): Html {
-  const shown = html`<h2>${title}</h2> <span>${state}</span>`
+  const shown = html`<h2>${title}</h2> <span class="state">${state}</span>`
   const head = html`${shown} <span class="change${isDanger && ' danger'}">${change}</span>`
-  const link = href !== undefined && html`<a class="head" href="${href}">${head}</a>`
-  return html`<section class="row">${content
-    ? html`<details${isOpen && html` open`}><summary class="head">${head}</summary>\n<div>${content}</div></details>`
-    : link || html`<div class="head">${shown}</div>`}${more}</section>\n`
+  const whole = href !== undefined && html`<a class="head" href="${href}">${head}</a>`
+  return html`<section class="row" data-part="row">${content
+    ? html`<details${isOpen && html` open`}><summary class="head">${head}</summary>
+<div class="inside">${content}</div></details>`
+    : whole || html`<div class="head">${shown}</div>`}${more && html`<div class="inside">${more}</div>`}</section>
+`
 }

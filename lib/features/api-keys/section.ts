@@ -1,4 +1,6 @@
-import { type Content, action, dateIn, field, filled, html, htmlForm, verbatim } from '../../core/pages/elements.js'
+import {
+  type Content, action, checkboxField, dateIn, field, filled, html, htmlForm, item, verbatim
+} from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { wordsIn } from '../../core/scopes.js'
 import { textIn } from '../pages/parts.js'
@@ -27,12 +29,14 @@ function keyItem (
   const used = lastUsedAt === null
     ? filled(keys.unused, { date })
     : filled(keys.since, { date, used: dateIn(language, lastUsedAt) })
-  return html`<li><span>${verbatim(name)} <small>${
-    scopes.map(scope => wordsIn(known.get(scope) ?? scope, language)).join(' · ')}</small><small>${used}</small>${
-    expiresAt && html`<small>${filled(keys.expires, { date: dateIn(language, expiresAt) })}</small>`}</span>${
+  const words = scopes.map(scope => wordsIn(known.get(scope) ?? scope, language)).join(' · ')
+  return item(
+    html`${verbatim(name)} <small>${words}</small><small>${used}</small>${
+      expiresAt && html`<small>${filled(keys.expires, { date: dateIn(language, expiresAt) })}</small>`}`,
     action(formPaths.get('local/keys/end'), { ...targets({ open: true }), id }, keys.end, {
-      label: filled(keys.endLabel, { name })
-    })}</li>`
+      label: filled(keys.endLabel, { name }), look: 'small'
+    })
+  )
 }
 
 function newKeyForm (
@@ -50,8 +54,8 @@ function newKeyForm (
         value: textIn(typed.name),
         attributes: html` maxlength="64"`
       }),
-      userScopes({ scopes }).map(scope => html`<label class="check"><input type="checkbox" name="scopes" value="${
-        scope}">${wordsIn(scopes.get(scope) ?? scope, language)}</label>`),
+      userScopes({ scopes }).map(scope =>
+        checkboxField('scopes', wordsIn(scopes.get(scope) ?? scope, language), false, scope)),
       field({
         name: 'expiresInDays',
         label: keys.days,

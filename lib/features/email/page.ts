@@ -23,7 +23,7 @@ function emailRow (view: AccountView): Content {
     submit: email === null ? account.addEmail : account.emailSubmit
   })
   const again = email !== null && !emailVerified &&
-    action(auth.formPaths.get('local/verify-email'), sent, account.sendAgain, { look: 'quiet' })
+    action(auth.formPaths.get('local/verify-email'), sent, account.sendAgain, { look: 'plain' })
   return (email !== null || change) && view.rowOf({
     title: common.email,
     state: email === null

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { recordFailure, startPathOf } from '../../core/act.js'
 import type { AuthContext } from '../../core/context.js'
 import type { CurrentUser } from '../../core/current-user.js'
-import { type Html, action, button, filled, html, links, sentence, verbatim } from '../../core/pages/elements.js'
+import { type Html, action, button, filled, html, item, links, sentence, verbatim } from '../../core/pages/elements.js'
 import { failureOf, sentenceOf } from '../../core/pages/failure.js'
 import { layoutOf, providerLabel } from '../../core/pages/lead-to.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
@@ -30,7 +30,7 @@ export async function showSpent (
     : [
         html`<p>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</p>`,
         button(next ?? home, common.continue, 'primary'),
-        action(auth.formPaths.get('logout'), left, confirm.signOut, { look: 'quiet' })
+        action(auth.formPaths.get('logout'), left, confirm.signOut, { look: 'plain' })
       ]
   const failure = principal === null ? failureOf(texts, refusal) : null
   const page = { title: signIn.title, hasIcons: hasIcons(auth), content }
@@ -89,9 +89,11 @@ async function methodsRow (view: AccountView): Promise<Html> {
     !canSignIn(auth, user, links.filter(({ provider }) => provider !== name))
   const isOnly = names.every(isNeeded)
   const items = links.map(({ provider, claims: { email } }) => {
-    const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'danger' } as const
-    return html`<li><span>${labelOf(provider)} <small>${verbatim(email ?? null)}</small></span>${
-      !isNeeded(provider) && action(unlink, { ...hidden, provider }, account.remove, more)}</li>`
+    const more = { label: filled(account.removeMethod, { provider: labelOf(provider) }), look: 'small danger' } as const
+    return item(
+      html`${labelOf(provider)} <small>${verbatim(email ?? null)}</small>`,
+      !isNeeded(provider) && action(unlink, { ...hidden, provider }, account.remove, more)
+    )
   })
   return rowOf({
     title: account.methodsTitle,

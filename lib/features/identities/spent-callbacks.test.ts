@@ -51,7 +51,7 @@ function shownBy ({ statusCode, body }: LightMyRequestResponse): object {
   return {
     statusCode,
     user: text(/You are signed in as <bdi translate="no">(.*?)<\/bdi>/),
-    goOn: text(/<a class="button primary" href="(.*?)">Continue</),
+    goOn: text(/<a class="button primary" data-part="link" href="(.*?)">Continue</),
     afterSignOut: text(/action="\/auth\/logout">[^]*name="next" value="(.*?)"[^]*Sign in as another user/),
     hasExpired: body.includes('has expired')
   }
@@ -143,7 +143,7 @@ t.test('without a login page, a visitor gets one that starts again', async t => 
   const { statusCode, body } = await browser.get(callback, HTML)
 
   t.equal(statusCode, 400)
-  t.match(body, /<p role="alert" id="failure">This sign-in has expired\. Start again\./)
+  t.match(body, /<p class="error" data-part="error" role="alert" id="failure">This sign-in has expired\. Start again\./)
   t.match(body, /href="\/auth\/dev\/login\?next=%2Fwelcome">Continue with/)
 })
 

@@ -349,7 +349,7 @@ export const mailLoginPage = page({ path: '/local/mail-login', when: hasMailSign
         submit: confirm.submit,
         choice
       }),
-      action(auth.formPaths.get('local/mail-login'), again, mail.again),
+      action(auth.formPaths.get('local/mail-login'), again, mail.again, { look: 'plain' }),
       links([redirects.loginWith(request, hidden.next), mail.otherAddress])
     ]
   }

@@ -6,9 +6,10 @@ export const byMail: Method = {
   option: 'signInByMail of the LocalIdentityProvider',
   isOffered: hasMailSignIn,
   isOf: (_auth, { user: { email, emailDisputed } }) => email !== null && !emailDisputed,
-  async ask (auth, { texts }, { hidden, email }) {
+  async ask (auth, { texts }, { hidden, email, isAlone }) {
     const { action } = await import('../../core/pages/elements.js')
     const path = auth.formPaths.get('local/mail-login')
-    return { content: action(path, { ...hidden, email }, texts.mail.ask), isButton: true }
+    const look = isAlone ? 'primary' : 'plain'
+    return { content: action(path, { ...hidden, email }, texts.mail.ask, { look }), isButton: true }
   }
 }

@@ -2,7 +2,7 @@
 import { current } from '../../core/current-user.js'
 import type { AuthContext } from '../../core/context.js'
 import { form } from '../../core/form.js'
-import { type Content, action, dateIn, filled, html, verbatim } from '../../core/pages/elements.js'
+import { type Content, action, dateIn, filled, html, item, verbatim } from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { wordsIn } from '../../core/scopes.js'
 import { AuthError } from '../../errors.js'
@@ -110,10 +110,13 @@ async function grantsRow ({ auth, user, texts, rowOf, targets }: AccountView): P
       date: dateIn(language, new Date(Math.min(...own.map(({ createdAt }) => createdAt)))),
       used: dateIn(language, new Date(Math.max(...own.map(({ usedAt }) => usedAt))))
     }
-    return html`<li><span>${verbatim(client)} <small>${[...new Set(words)].join(' · ')}</small><small>${
-      filled(oauth.since, dates)}</small></span>${action(
-      auth.formPaths.get('local/grants/end'), { ...targets({ open: true }), client: id }, oauth.end,
-      { label: filled(oauth.endLabel, { client }) })}</li>`
+    const facts = html`<small>${[...new Set(words)].join(' · ')}</small><small>${filled(oauth.since, dates)}</small>`
+    return item(
+      html`${verbatim(client)} ${facts}`,
+      action(auth.formPaths.get('local/grants/end'), { ...targets({ open: true }), client: id }, oauth.end, {
+        label: filled(oauth.endLabel, { client }), look: 'small'
+      })
+    )
   })
   return rowOf({
     title: oauth.connected,

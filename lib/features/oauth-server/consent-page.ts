@@ -2,7 +2,9 @@ import { hash } from 'node:crypto'
 import type { User } from '../../accounts/account.js'
 import type { AuthContext } from '../../core/context.js'
 import type { CurrentUser } from '../../core/current-user.js'
-import { type Content, type Texts, action, filled, html, htmlForm, sentence } from '../../core/pages/elements.js'
+import {
+  type Content, type Texts, action, alert, filled, html, htmlForm, section, sentence
+} from '../../core/pages/elements.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { waysOn } from '../../core/pages/page.js'
 import { wordsIn } from '../../core/scopes.js'
@@ -64,15 +66,15 @@ export function consentPage (
 export function origins ({ oauth }: Texts, { id }: OAuthClient, redirectUri: string): Content {
   const kind = kindOf(redirectUri)
   return html`<ul>
-${isDocumentUrl(id) && html`<li><span>${sentence(oauth.from, { host: new URL(id).host })}</span></li>`}
-<li><span>${kind === 'https' ? sentence(oauth.returns, { host: shownTarget(redirectUri) }) : oauth[kind]}</span></li>
+${isDocumentUrl(id) && html`<li>${sentence(oauth.from, { host: new URL(id).host })}</li>`}
+<li>${kind === 'https' ? sentence(oauth.returns, { host: shownTarget(redirectUri) }) : oauth[kind]}</li>
 </ul>`
 }
 
 /** What scopes allow, in the language of the page. */
 export function scopeList (texts: Texts, { scopes: known }: Resource, scopes: readonly string[]): Content {
-  return html`<section><h2>${texts.oauth.scopes}</h2><ul>${scopes.map(scope =>
-    html`<li><span>${wordsIn(known.get(scope) ?? scope, texts.language)}</span></li>`)}</ul></section>`
+  return section(texts.oauth.scopes, html`<ul>${scopes.map(scope =>
+    html`<li>${wordsIn(known.get(scope) ?? scope, texts.language)}</li>`)}</ul>`)
 }
 
 /** Says why a request cannot be answered; the browser stays here. */
@@ -80,6 +82,6 @@ export function failurePage (auth: AuthContext, { request, reply, texts }: View,
   reply.code(400)
   return {
     title: texts.oauth.failed,
-    content: [html`<p role="alert">${texts.oauth[why]}</p>`, waysOn(auth, request, texts)]
+    content: [alert(texts.oauth[why]), waysOn(auth, request, texts)]
   }
 }

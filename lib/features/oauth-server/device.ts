@@ -6,7 +6,9 @@ import { type Act, pathOf, urlOf } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { current, currentUser } from '../../core/current-user.js'
 import { form } from '../../core/form.js'
-import { type Content, field, html, htmlForm, sentence, timeIn } from '../../core/pages/elements.js'
+import {
+  type Content, alert, field, html, htmlForm, link, notice, sentence, timeIn
+} from '../../core/pages/elements.js'
 import type { View } from '../../core/pages/layout.js'
 import { page, redirected } from '../../core/pages/page.js'
 import { wantsJson } from '../../core/site.js'
@@ -199,7 +201,7 @@ function question (
   const minutes = Math.ceil((Date.now() - asked.startedAt) / 60_000)
   const user = principalOf(request)
   const content: Content = [
-    html`<p role="alert">${oauth.deviceQuestion}</p>`,
+    alert(oauth.deviceQuestion),
     html`<p>${sentence(oauth.text, {
       client: clientName(client), user: user === null ? '' : nameOf(user)
     })}</p>`,
@@ -222,8 +224,8 @@ function answered (auth: AuthContext, request: FastifyRequest, reply: View['repl
   const layout = needed(auth.layout, 'pages')
   const { oauth, account } = layout.textsFor(request)
   const content = [
-    html`<p role="status">${isAllowed ? oauth.deviceDone : oauth.deviceDenied}</p>`,
-    auth.hasPages && html`<p><a href="${pathOfPage(auth, 'account')}">${account.title}</a></p>`
+    notice(isAllowed ? oauth.deviceDone : oauth.deviceDenied),
+    auth.hasPages && html`<p>${link(pathOfPage(auth, 'account'), account.title)}</p>`
   ]
   return layout.send(reply, { title: oauth.deviceTitle, content })
 }

@@ -2,7 +2,7 @@ import { brand } from '../../base/values.js'
 import { isText } from '../../claims.js'
 import { isPath } from '../../core/redirects.js'
 import { isSecureUrl } from '../../core/fetching.js'
-import { type ChecksOf, checkedOptions, hasTextsOf, listOf, mustBe, optional } from '../../option-checks.js'
+import { type ChecksOf, boolean, checkedOptions, hasTextsOf, listOf, mustBe, optional } from '../../option-checks.js'
 import { ar } from '../../core/pages/languages/ar.js'
 import { de } from '../../core/pages/languages/de.js'
 import { english } from '../../core/pages/languages/en.js'
@@ -18,6 +18,12 @@ export interface PagesOptions {
   name: string
   /** A picture beside the name: a path of the application, such as `/logo.svg`. */
   logo?: string | undefined
+  /** The picture on dark pages; default `logo`. */
+  logoDark?: string | undefined
+  /** Whether the picture shows the name already; default false. */
+  logoHasName?: boolean | undefined
+  /** `card` (the default): a card on a tinted page; `plain`: without one. */
+  layout?: 'card' | 'plain' | undefined
   /** A stylesheet after the pages' own: a path of the application, such as `/auth.css`. */
   stylesheet?: string | undefined
   /**
@@ -32,6 +38,9 @@ export interface PagesOptions {
 const OPTIONS = {
   name: mustBe("the name of the application, such as 'Shop'", isText),
   logo: optional(mustBe('a path of this application, such as /logo.svg', isPath), null),
+  logoDark: optional(mustBe('a path of this application, such as /logo-dark.svg', isPath), null),
+  logoHasName: optional(boolean, false),
+  layout: optional(mustBe("'card' or 'plain'", value => value === 'card' || value === 'plain'), 'card'),
   stylesheet: optional(mustBe('a path of this application, such as /auth.css', isPath), null),
   languages: optional(
     mustBe('a list of languages, such as [en, de] of fastify-svc-auth/pages, or of your own texts', areLanguages),
@@ -70,7 +79,12 @@ export class Pages {
 
 function isLink (value: unknown): value is PageLink {
   const { label, href }: { label?: unknown, href?: unknown } = Object(value)
-  return isText(label) && (isPath(href) || isSecureUrl(href, false))
+  return (isText(label) || isTextByLanguage(label)) && (isPath(href) || isSecureUrl(href, false))
+}
+
+function isTextByLanguage (value: unknown): value is Readonly<Record<string, string>> {
+  const texts = typeof value === 'object' && value !== null ? Object.values(value) : []
+  return texts.length > 0 && texts.every(isText)
 }
 
 /** Whether each language has its texts: a caller without types may have forgotten some. */

@@ -5,7 +5,7 @@ import { type Mountpoint, pathOf, routeOfProvider, startPathOf } from '../../cor
 import type { AuthContext } from '../../core/context.js'
 import { withQuery } from '../../core/redirects.js'
 import {
-  type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html
+  type Content, type Html, type PageForm, type Texts, action, button, dateIn, filled, html, item
 } from '../../core/pages/elements.js'
 import { providerLabel } from '../../core/pages/lead-to.js'
 
@@ -29,7 +29,7 @@ export function signInLinks (
 ): Html[] {
   return names.map(name => {
     const label = filled(text, { provider: providerLabel(auth, name) })
-    return button(withQuery(pathOf(auth, routeOfProvider(name, 'login')), query), label, 'quiet', iconOf(auth, name))
+    return button(withQuery(pathOf(auth, routeOfProvider(name, 'login')), query), label, 'plain', iconOf(auth, name))
   })
 }
 
@@ -45,7 +45,7 @@ export function providerButtons (
       startPathOf(auth, name),
       hidden,
       filled(text, { provider: providerLabel(auth, name) }),
-      { look: 'quiet', icon: iconOf(auth, name) }
+      { look: 'plain', icon: iconOf(auth, name) }
     ))
 }
 
@@ -74,8 +74,8 @@ export function existingParts (
   const labels = { password: common.password, totp, recovery, passkey }
   const items = unproven.methods.map(({ kind, provider, createdAt }) => {
     const date = createdAt && filled(factors.added, { date: dateIn(language, createdAt) })
-    return html`<li><span>${kind === 'provider' ? providerLabel(auth, String(provider)) : labels[kind]} <small>${
-      date}</small></span></li>`
+    const label = kind === 'provider' ? providerLabel(auth, String(provider)) : labels[kind]
+    return item(html`${label} <small>${date}</small>`)
   })
   return {
     list: [html`<p>${links.existingText}</p>`, html`<ul>${items}</ul>`],

@@ -2,8 +2,8 @@ import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal, currentUser } from '../../core/current-user.js'
 import { askBy, methodsOf, namesOfMethods } from '../../core/methods.js'
 import {
-  type Html, action, button, checkboxField, emailField, html, htmlForm, links, nameField, newPasswordField,
-  passwordField, sentence, ways
+  type Html, action, button, checkboxField, emailField, filled, html, htmlForm, link, links, nameField,
+  newPasswordField, passwordField, sentence, ways
 } from '../../core/pages/elements.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
@@ -24,7 +24,7 @@ export const signInPage = page({ path: '/pages/sign-in', whileImpersonating: tru
       button(auth.redirects.afterSuccess(request, next), common.continue, 'primary'),
       action(
         auth.formPaths.get('logout'), { next: pathOfPage(auth, 'sign-in', next), done: 'signed_out' }, common.signOut,
-        { look: 'quiet' })
+        { look: 'plain' })
     ]
   }
 })
@@ -46,7 +46,12 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
   const others = offers.map(({ way }) => way)
   const linksWith = (query: { remember?: string }): Html[] =>
     signInLinks(auth, signIn.withProvider, providers, { ...hidden, ...query })
-  const fields = [emailTyped, passwordField(common.password), remember, offers.map(({ fields }) => fields)]
+  const forgot = auth.redirects.linkTo(request, 'forgotPassword', next)
+  const beside = forgot && html`<span class="beside">${link(forgot, signIn.forgot)}</span>`
+  const { name } = needed(auth.layout, 'pages')
+  const title = { title: signIn.title, heading: name && filled(signIn.titleAt, { name }) }
+  const password = passwordField(common.password, 'password', beside)
+  const fields = [emailTyped, password, remember, offers.map(({ fields }) => fields)]
   // By the domain of an address the user may have to sign in elsewhere.
   const byAddress = formPaths.get('connections/start')
   const hasAddress = typed.email !== undefined && (failure?.code !== 'invalid_email' || typed.password !== undefined)
@@ -54,7 +59,7 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
     const asked = [emailTyped, remember, offers.map(({ fields }) => fields)]
     const ask = htmlForm({ action: byAddress, hidden, fields: asked, submit: common.continue })
     return {
-      title: signIn.title,
+      ...title,
       script: offers[0]?.script ?? null,
       hasIcons: hasIcons(auth),
       content: [
@@ -65,7 +70,7 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
     }
   }
   return {
-    title: signIn.title,
+    ...title,
     script: offers[0]?.script ?? null,
     hasIcons: hasIcons(auth),
     content: [
@@ -85,10 +90,7 @@ async function visitorPage (auth: AuthContext, view: View): Promise<Page> {
       ),
       !byPassword && !byMail && remember,
       offers.map(({ signals }) => signals),
-      links(
-        [auth.redirects.linkTo(request, 'forgotPassword', next), signIn.forgot],
-        [auth.redirects.linkTo(request, 'register', next), signIn.register]
-      )
+      links([auth.redirects.linkTo(request, 'register', next), signIn.register])
     ]
   }
 }

@@ -125,7 +125,7 @@ t.test('a response to a challenge that is gone has the script ask once more, and
 
   const refused = await send({ response: old })
   t.match(pageOf(refused), { status: 400, alert: en.errors.invalid_state })
-  t.match(refused.body, '<p role="alert" id="failure" data-passkey-again>')
+  t.match(refused.body, '<p class="error" data-part="error" role="alert" id="failure" data-passkey-again>')
   t.notMatch((await send({ response: old, again: 'on' })).body, 'data-passkey-again')
   t.notMatch((await visitor.get('/auth/pages/sign-in?error=invalid_state', { accept: 'text/html' })).body, 'data-passkey-again')
   const response = JSON.stringify(device.get(await optionsAt(visitor, 'login')))

@@ -1,6 +1,6 @@
 import { needed } from '../../core/context.js'
 import {
-  type Content, type Html, type PageForm, type Texts, action, button, html, htmlForm, section
+  type Content, type Html, type PageForm, type Texts, action, alert, button, html, htmlForm, section
 } from '../../core/pages/elements.js'
 import { type Section, page, targetsOf } from '../../core/pages/page.js'
 import { textIn } from '../pages/parts.js'
@@ -29,16 +29,16 @@ export const createPasskeyPage = page({
 
 /** What the pages of factors show of passkeys. */
 export const PASSKEY_PAGES: FactorPages = {
-  async enrol (auth, { request, texts }, { targets, asksMailCode }) {
+  async enrol (auth, { request, texts }, { targets, asksMailCode, look }) {
     const { optionsPath: options, scriptPath: script } = needed(auth.parts.passkeys, 'passkeys')
     if (asksMailCode && !await isCodeMailed(request)) {
       // The form that asks for the code begins a ceremony, which mails it, and leads back here.
       const begin = { ...targets, next: targets.error_next, for: 'register' }
-      return { script, content: [action(options, begin, texts.factors.addPasskey), passkeyHints(texts)] }
+      return { script, content: [action(options, begin, texts.factors.addPasskey, { look }), passkeyHints(texts)] }
     }
     const register = auth.formPaths.get('local/passkeys/register')
     const fields = asksMailCode && mailCodeField(texts)
-    const form = { ceremony: 'register', options, action: register, hidden: targets, fields } as const
+    const form = { ceremony: 'register', options, action: register, hidden: targets, fields, look } as const
     return { script, content: passkeyForm(texts, form) }
   },
   label: ({ factors }) => factors.passkey,
@@ -109,8 +109,8 @@ export function passkeyForm (texts: Texts, { ceremony, options, fields, submit, 
     fields: [
       html`<input type="hidden" name="response">`,
       fields,
-      isShown && html`<p role="alert" data-passkey-failed hidden>${factors.passkeyFailed}</p>`,
-      isNew && html`<p role="alert" data-passkey-exists hidden>${errors.passkey_exists}</p>`
+      isShown && alert(factors.passkeyFailed, html` data-passkey-failed hidden`),
+      isNew && alert(errors.passkey_exists, html` data-passkey-exists hidden`)
     ],
     submit: submit ?? (isNew ? factors.addPasskey : factors.usePasskey)
   }), isShown && passkeyHints(texts)]

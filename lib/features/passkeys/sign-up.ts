@@ -75,7 +75,8 @@ export async function createByPasskey (
 
 /** Makes the form of the page behind the link; the fields of another form there are sent along. */
 export function signUpForm (
-  { parts, formPaths }: AuthContext, { texts, hidden }: Pick<LinkView, 'texts' | 'hidden'>, fields: Content
+  { parts, formPaths }: AuthContext, { texts, hidden }: Pick<LinkView, 'texts' | 'hidden'>, fields: Content,
+  look: 'primary' | 'plain'
 ): { content: Content, script: string } {
   const { optionsPath: options, scriptPath: script } = needed(parts.passkeys, 'passkeys')
   const form = passkeyForm(texts, {
@@ -84,6 +85,7 @@ export function signUpForm (
     action: formPaths.get('local/register'),
     hidden,
     fields,
+    look,
     submit: texts.register.passkey
   })
   return { script, content: [html`<p>${texts.factors.passkeysText}</p>`, form] }

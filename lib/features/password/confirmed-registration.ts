@@ -7,7 +7,7 @@ import type { Findings } from '../../core/findings.js'
 import { checkedEmail } from '../../email.js'
 import { AuthError, invalidRequest } from '../../errors.js'
 import {
-  type Html, action, checkboxField, html, nameField, newPasswordField, usernameField, ways
+  type Html, action, checkboxField, html, labelled, nameField, newPasswordField, usernameField, ways
 } from '../../core/pages/elements.js'
 import { refuseOtherWays } from '../../core/required-connection.js'
 import { signIn } from '../../core/sign-in.js'
@@ -89,11 +89,11 @@ export const registerConfirmed = form({
       ])
       if (!canRegisterByPasskey(auth)) return { title: titles.register, content: byPassword }
       const { signUpForm } = await import('../passkeys/sign-up.js')
-      const byPasskey = signUpForm(auth, view, !byPassword && [name, others])
+      const byPasskey = signUpForm(auth, view, !byPassword && [name, others], byPassword ? 'plain' : 'primary')
       // For browsers without scripts, or without passkeys.
       const byMail = !byPassword && action(
         auth.formPaths.get('local/mail-login'), { email, next: nextOfMail(auth, request) }, texts.mail.ask,
-        { look: 'quiet' })
+        { look: 'plain' })
       return {
         title: titles.register,
         script: byPasskey.script,
@@ -218,9 +218,8 @@ async function sendLink ({ accounts }: WithAccounts, { outbox }: Submission<unkn
 
 /** Makes a field in which the user may choose a value; `none` is the text of no value. */
 function choice (name: string, label: string, none: string, choices: readonly string[], chosen: string | null): Html {
-  return html`<label>${label}
-<select name="${name}"${ALONG}>
+  return labelled({ name, label }, html`<select class="input" data-part="input" name="${name}"${ALONG}>
 <option value="">${none}</option>
 ${choices.map(choice => html`<option${choice === chosen && html` selected`}>${choice}</option>`)}
-</select></label>`
+</select>`)
 }

@@ -9,10 +9,10 @@ export const byPassword: Method = {
   option: 'local',
   isOffered: hasPasswords,
   isOf: (_auth, { links }) => links.some(({ provider }) => provider === 'local'),
-  async ask (_auth, { texts: { common, confirm } }, { action, hidden, email }) {
+  async ask (_auth, { texts: { common, confirm } }, { action, hidden, email, look }) {
     const { htmlForm, passwordField, usernameField } = await import('../../core/pages/elements.js')
     const fields = [usernameField(common.email, email), passwordField(common.password)]
-    return { content: htmlForm({ action, hidden, fields, submit: confirm.submit }) }
+    return { content: htmlForm({ action, hidden, fields, submit: confirm.submit, look }) }
   },
   verify (auth, submission, owner) {
     const password = filledIn(submission.fields.password)

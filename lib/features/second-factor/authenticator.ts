@@ -10,7 +10,7 @@ import { type Asking, type AuthContext, needed, sealerOf } from '../../core/cont
 import { current } from '../../core/current-user.js'
 import { type FormAnswer, form } from '../../core/form.js'
 import {
-  type Content, Html, type Texts, action, button, checkboxField, codeField, html, htmlForm, sentence, ways
+  type Content, type Texts, Html, action, button, checkboxField, codeField, html, htmlForm, link, sentence, ways
 } from '../../core/pages/elements.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
@@ -201,8 +201,8 @@ function shown (
         html`<p>${factors.recoveryText}</p>`,
         html`<ul class="codes">${recoveryCodes.map(code =>
           html`<li><code dir="ltr" translate="no">${code}</code></li>`)}</ul>`,
-        html`<a class="button quiet" download="recovery-codes.txt" href="data:text/plain;charset=utf-8,${file}">${
-          factors.saveCodes}</a>`,
+        html`<a class="button plain" data-part="link" download="recovery-codes.txt"
+ href="data:text/plain;charset=utf-8,${file}">${factors.saveCodes}</a>`,
         checkboxField('saved', factors.codesSaved, false),
         button(auth.redirects.afterSuccess(request, next), common.continue, 'primary')
       ]
@@ -245,7 +245,7 @@ export const totpPage = page({ path: '/local/totp', when: hasSecondFactor }, asy
     html`<p>${sentence(factors.appText, { issuer })}</p>`,
     // Made by uqr of what we have made.
     svg && html`<div class="qr" role="img" aria-label="${factors.qrCode}">${new Html(svg)}</div>`,
-    html`<p><a href="${uri}">${factors.openApp}</a></p>
+    html`<p>${link(uri, factors.openApp)}</p>
 <p>${factors.key}<br><code dir="ltr" translate="no">${key}</code></p>`,
     htmlForm({
       action: auth.formPaths.get('local/totp/confirm'),
@@ -261,7 +261,8 @@ export async function enrolPage (auth: AuthContext, view: View, setUp: SetUp): P
   const parts: Asking[] = []
   for (const { factor } of auth.offered) {
     const { enrol } = await factor?.pages?.() ?? {}
-    if (enrol !== undefined) parts.push(await enrol(auth, view, setUp))
+    const look = parts.length === 0 ? 'primary' : 'plain'
+    if (enrol !== undefined) parts.push(await enrol(auth, view, { ...setUp, look }))
   }
   const content = ways(view.texts.signIn.or, ...parts.map(({ content }) => content))
   return { script: scriptOf(parts), ...setUpPage(auth, view.texts, setUp, content) }
@@ -269,8 +270,8 @@ export async function enrolPage (auth: AuthContext, view: View, setUp: SetUp): P
 
 /** What the pages of factors show of authenticator apps. */
 export const APP_PAGES: FactorPages = {
-  enrol: async (auth, { texts }, { targets }) => ({
-    content: action(auth.formPaths.get('local/totp/enroll'), targets, texts.factors.setUp)
+  enrol: async (auth, { texts }, { targets, look }) => ({
+    content: action(auth.formPaths.get('local/totp/enroll'), targets, texts.factors.setUp, { look })
   }),
   label: ({ factors }) => factors.app,
   item: ({ texts }) => ({ name: texts.factors.app, kind: null, remove: 'local/totp/remove', rename: null }),
@@ -296,7 +297,7 @@ function setUpPage (auth: Leaving, texts: Texts, { back }: SetUp, content: Conte
     content: [
       back === null && html`<p>${factors.requiredText}</p>`,
       content,
-      back === null ? leaveForm(auth, texts) : button(back, common.back)
+      back === null ? leaveForm(auth, texts) : button(back, common.back, 'quiet')
     ]
   }
 }
@@ -307,6 +308,6 @@ type Leaving = Pick<AuthContext, 'formPaths' | 'redirects' | 'site'>
 /** The form by which a user leaves a sign-in that waits, or goes on as another one. */
 export function leaveForm (
   auth: Leaving, { confirm }: Texts, next = auth.redirects.application.login ?? auth.site.publicPath('/')
-): Html {
-  return html`<section>${action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })}</section>`
+): Content {
+  return action(auth.formPaths.get('logout'), { next }, confirm.signOut, { look: 'quiet' })
 }

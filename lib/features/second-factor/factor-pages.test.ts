@@ -93,7 +93,7 @@ t.test('each text of the second factors is on a page in each language, and no pa
 
   for (const { language, factors } of LANGUAGES) {
     const pages = shown.get(language) ?? []
-    const all = pages.map(({ html }) => html.replace(/^[^]*<main>/, '')).join('')
+    const all = pages.map(({ html }) => html.replace(/^[^]*<main [^>]*>/, '')).join('')
     for (const [name, text] of Object.entries(factors)) {
       for (const piece of piecesOf(text)) t.ok(all.includes(piece), `${language}: ${name}`)
     }
@@ -185,7 +185,7 @@ t.test('a form for a passkey is hidden until a script shows it, and says so with
     t.ok(form.startsWith(`<form method="post" action="${action}" data-passkey="${ceremony}" data-options="${OPTIONS}" hidden>`), page.url)
     t.match(form, '<input type="hidden" name="response">')
     t.match(form, '<input type="hidden" name="next" value="/cart">')
-    t.match(form, `<p role="alert" data-passkey-failed hidden>${en.factors.passkeyFailed}</p>`)
+    t.match(form, `<p class="error" data-part="error" role="alert" data-passkey-failed hidden>${en.factors.passkeyFailed}</p>`)
     t.equal(form.includes('data-passkey-exists hidden'), ceremony === 'register')
     t.notMatch(form, 'mailCode')
     t.match(page.html, `<p class="faint" data-passkey-missing hidden>${en.factors.passkeyMissing}</p>`)
@@ -266,7 +266,7 @@ t.test('apps and passkeys are one list: what it is, since when, and last what to
   await enrolAt(t, browser)
   const { id } = (await addAt(browser, newDevice(), { name: 'Phone' })).json()
   const page = await open(FACTORS)
-  const items = Array.from(page.html.matchAll(/<li>([^]*?)<\/li>/g), ([, item = '']) => item.replaceAll(/(?:\s*<[^>]*>\s*)+/g, '|'))
+  const items = Array.from(page.html.matchAll(/<li class="item" [^>]*>([^]*?)<\/li>/g), ([, item = '']) => item.replaceAll(/(?:\s*<[^>]*>\s*)+/g, '|'))
   t.equal(items.length, 2)
   t.match(items[0], /^\|Authenticator app\|Added on .* · Last used on .*\|Remove\|$/)
   t.match(items[1], /^\|Phone\|Passkey · Added on .*\|Rename\|.*\|Remove\|$/)
@@ -276,7 +276,7 @@ t.test('apps and passkeys are one list: what it is, since when, and last what to
   t.match(failed, { status: 400, alert: en.errors.invalid_request })
   const kept = failed.forms.find(({ action, hidden }) => action === '/auth/local/passkeys/rename' && hidden.id === id)
   t.equal(kept?.values.name, 'a'.repeat(1001))
-  t.match(failed.html, '<details open><summary aria-label="Rename: Phone">')
+  t.match(failed.html, '<details class="names" open><summary class="button small"\n aria-label="Rename: Phone">')
 })
 
 t.test('a passkey without a name is shown by its id', async t => {
@@ -288,7 +288,7 @@ t.test('a passkey without a name is shown by its id', async t => {
   await new Accounts(store).changeFactors(user.userId, {
     generation: 0, endsSessions: false, change: factors => factors.map(factor => ({ ...factor, name: null }))
   })
-  t.match((await made.open(FACTORS)).html, `<span><bdi translate="no">${id}</bdi> <small>`)
+  t.match((await made.open(FACTORS)).html, `<span class="what"><bdi translate="no">${id}</bdi> <small>`)
 })
 
 t.test('the page has no button for what this application does not have', async t => {

@@ -41,7 +41,7 @@ export interface FactorsView extends Pick<View, 'texts' | 'typed'> {
   readonly own: readonly UserFactor[]
   readonly saved: Targets
   /** How the button looks that sets up the first factor. */
-  readonly look: 'primary' | 'quiet'
+  readonly look: 'primary' | 'plain'
 }
 
 export interface SetUp {
@@ -50,6 +50,8 @@ export interface SetUp {
   readonly asksMailCode: boolean
   /** The page to go back to; null where a sign-in waits for the factor. */
   readonly back: string | null
+  /** How its button looks. */
+  readonly look?: 'primary' | 'plain'
 }
 
 export function factorNameField ({ factors }: Texts, value: string | null, isOptional = false): Html {

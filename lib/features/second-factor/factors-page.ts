@@ -4,7 +4,7 @@ import { currentUser } from '../../core/current-user.js'
 import { missingAuthentication } from '../recent.js'
 import { withQuery } from '../../core/redirects.js'
 import {
-  type Content, type Html, action, button, dateIn, filled, html, htmlForm, row, section, verbatim
+  type Content, type Html, action, button, dateIn, filled, html, htmlForm, item, link, row, section, verbatim
 } from '../../core/pages/elements.js'
 import { type Section, page, redirected } from '../../core/pages/page.js'
 import { maySendMailCode } from './enrolment.js'
@@ -36,11 +36,11 @@ export const factorsPage = page({
   const again = missing && auth.redirects.forStep(request, 'reauthenticate', here, missing.length > 0)
   const saved = { next: next ?? here, error_next: here, done: 'saved' }
   const shown: FactorsView = {
-    auth, texts, typed, user, own, saved, look: own.length === 0 && again === null ? 'primary' : 'quiet'
+    auth, texts, typed, user, own, saved, look: own.length === 0 && again === null ? 'primary' : 'plain'
   }
   const parts = await partsOf(auth)
   // On a page with an app to set up, that is the first button.
-  const below = auth.formPaths.has('local/totp/enroll') ? 'quiet' : shown.look
+  const below = auth.formPaths.has('local/totp/enroll') ? 'plain' : shown.look
   const sections = parts.flatMap(({ section }) => section?.({ ...shown, look: below }) ?? [])
   return {
     title: factors.title,
@@ -48,10 +48,10 @@ export const factorsPage = page({
     script: scriptOf(sections),
     content: [
       again && [html`<p>${factors.confirmText}</p>`, button(again, confirm.title, 'primary')],
-      mayLose && html`<p><a href="${ofLost}">${factors.lost}</a></p>`,
+      mayLose && html`<p>${link(ofLost, factors.lost)}</p>`,
       listSection(shown, parts),
       sections.map(({ content }) => content),
-      account && html`<section>${button(account, common.back)}</section>`
+      account && button(account, common.back, 'quiet')
     ]
   }
 })
@@ -95,17 +95,17 @@ function listed (
     fields: factorNameField(texts, renamed ?? name),
     submit: account.nameSubmit
   })
-  return html`<li><span>${title}</span>${form &&
-    html`<details${renamed !== null && html` open`}><summary aria-label="${factors.rename}: ${name}">${
-      factors.rename}</summary>${form}</details>`}${
-    action(auth.formPaths.get(remove), hidden, account.remove, { label, look: 'danger' })}</li>`
+  const renaming = form && html`<details class="names"${renamed !== null && html` open`}><summary class="button small"
+ aria-label="${factors.rename}: ${name}">${factors.rename}</summary>${form}</details>`
+  const removal = action(auth.formPaths.get(remove), hidden, account.remove, { label, look: 'small danger' })
+  return item(title, renaming, removal)
 }
 
 export const RECOVERY_PAGES: FactorPages = {
   section ({ auth, texts: { factors }, own, saved }) {
     const codes = own.find(({ kind }) => kind === RECOVERY)
     if (codes === undefined) return null
-    const renew = action(auth.formPaths.get('local/recovery-codes'), saved, factors.newCodes, { look: 'quiet' })
+    const renew = action(auth.formPaths.get('local/recovery-codes'), saved, factors.newCodes, { look: 'plain' })
     return {
       content: row({
         title: factors.recoveryTitle,

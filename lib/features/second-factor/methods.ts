@@ -5,10 +5,10 @@ import { filledIn } from '../../core/schema.js'
 const byCode: Pick<Method, 'option' | 'isOffered' | 'ask' | 'verify'> = {
   option: 'secondFactor',
   isOffered: ({ parts }) => parts.secondFactor !== null,
-  async ask (_auth, { texts: { confirm, factors } }, { action, hidden, field }) {
+  async ask (_auth, { texts: { confirm, factors } }, { action, hidden, field, look }) {
     const { codeField, html, htmlForm } = await import('../../core/pages/elements.js')
     const fields = [codeField('code', factors.code, 'text'), field]
-    const form = htmlForm({ action, hidden, fields, submit: confirm.submit })
+    const form = htmlForm({ action, hidden, fields, submit: confirm.submit, look })
     return { content: [html`<p>${factors.codeText}</p>`, form] }
   },
   verify (auth, submission, owner) {

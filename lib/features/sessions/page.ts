@@ -1,5 +1,5 @@
 import { deviceOf } from '../../core/device.js'
-import { type Content, action, dateIn, filled, html, sentence } from '../../core/pages/elements.js'
+import { type Content, action, dateIn, filled, html, item, sentence } from '../../core/pages/elements.js'
 import type { AccountView, Section } from '../../core/pages/page.js'
 import { nameOf } from '../pages/parts.js'
 import { sessionsOfUser } from './list.js'
@@ -10,8 +10,8 @@ export const SESSION_SECTIONS: readonly Section[] = [
 ]
 
 function signOutItem ({ auth, texts: { common, signIn }, record: { principal }, left }: AccountView): Content {
-  return html`<div class="item"><span>${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
-    action(auth.formPaths.get('logout'), left, common.signOut)}</div>`
+  return html`<div class="line"><span class="what">${sentence(signIn.signedInAs, { user: nameOf(principal) })}</span>${
+    action(auth.formPaths.get('logout'), left, common.signOut, { look: 'small' })}</div>`
 }
 
 async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }: AccountView): Promise<Content> {
@@ -22,8 +22,12 @@ async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }:
     const device = impersonator === null ? deviceOf(userAgent) ?? account.unknownDevice : impersonation.listed
     const used = current ? account.thisDevice : filled(account.lastUsed, { date: dateIn(language, lastSeenAt) })
     const label = filled(account.endSession, { device })
-    return html`<li><span>${device} <small>${used}</small></span>${!current &&
-      action(auth.formPaths.get('local/sessions/end'), { ...hidden, id }, common.signOut, { label })}</li>`
+    return item(
+      html`${device} <small>${used}</small>`,
+      !current && action(auth.formPaths.get('local/sessions/end'), { ...hidden, id }, common.signOut, {
+        label, look: 'small'
+      })
+    )
   })
   const everywhere = { ...left, everywhere: 'on' }
   return rowOf({
@@ -31,7 +35,7 @@ async function devicesRow ({ auth, request, user, texts, rowOf, targets, left }:
     state: items && filled(account.signedIn, { count: String(items.length) }),
     content: [
       items && html`<ul>${items}</ul>`,
-      action(auth.formPaths.get('logout'), everywhere, account.signOutEverywhere, { look: 'quiet' })
+      action(auth.formPaths.get('logout'), everywhere, account.signOutEverywhere, { look: 'plain' })
     ]
   })
 }

@@ -53,6 +53,7 @@ export const ar: Texts = {
   },
   signIn: {
     title: 'تسجيل الدخول',
+    titleAt: 'تسجيل الدخول إلى \u2068{name}\u2069',
     withProvider: 'المتابعة باستخدام \u2068{provider}\u2069',
     or: 'أو',
     forgot: 'هل نسيت كلمة المرور؟',

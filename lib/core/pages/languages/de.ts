@@ -53,6 +53,7 @@ export const de: Texts = {
   },
   signIn: {
     title: 'Anmelden',
+    titleAt: 'Bei {name} anmelden',
     withProvider: 'Weiter mit {provider}',
     or: 'oder',
     forgot: 'Passwort vergessen?',

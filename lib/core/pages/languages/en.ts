@@ -51,6 +51,7 @@ export const english = {
   },
   signIn: {
     title: 'Sign in',
+    titleAt: 'Sign in to {name}',
     withProvider: 'Continue with {provider}',
     or: 'or',
     forgot: 'Forgot your password?',

@@ -53,6 +53,7 @@ export const es: Texts = {
   },
   signIn: {
     title: 'Iniciar sesión',
+    titleAt: 'Iniciar sesión en {name}',
     withProvider: 'Continuar con {provider}',
     or: 'o bien',
     forgot: '¿Has olvidado la contraseña?',

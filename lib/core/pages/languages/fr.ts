@@ -56,6 +56,7 @@ export const fr: Texts = {
   },
   signIn: {
     title: 'Se connecter',
+    titleAt: 'Se connecter à {name}',
     withProvider: 'Continuer avec {provider}',
     or: 'ou',
     forgot: 'Mot de passe oublié ?',

@@ -51,6 +51,7 @@ export const ja: Texts = {
   },
   signIn: {
     title: 'ログイン',
+    titleAt: '{name} にログイン',
     withProvider: '{provider} で続行',
     or: 'または',
     forgot: 'パスワードをお忘れの場合',
