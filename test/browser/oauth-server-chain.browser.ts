@@ -101,7 +101,7 @@ for (const browser of BROWSERS) {
         const offer = new URL(`/?${new URLSearchParams({ to: request('assistant', web) })}`, web).href
         await tab.open(offer)
         await tab.click('Connect')
-        await tab.waitForHeading(en.signIn.title)
+        await tab.waitForHeading(en.signIn.titleAt.replace('{name}', 'Shop'))
         await tab.fill(ADA)
         await tab.click(en.signIn.title)
         await tab.waitForHeading(en.factors.secondTitle)

@@ -86,7 +86,7 @@ t.test('a user becomes another one, and comes back to the request', async t => {
   const page = await (await Visitor.with(chromium, t)).open(request())
   await signIn(page)
   await send(page, 'Use another account')
-  t.equal(await titleOf(page), 'Sign in')
+  t.equal(await titleOf(page), 'Sign in to Shop')
   await send(page, 'Sign in', { email: 'grace@example.com', password: 'a nanosecond' })
   t.equal(await titleOf(page), 'Connect Assistant?')
   t.match(await page.locator('main').innerText(), /Grace/)

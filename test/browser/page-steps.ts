@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Locator, Page } from 'playwright-core'
 import type { Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions } from '../../lib/index.js'
-import { Pages } from '../../lib/pages.js'
+import { Pages, type Texts } from '../../lib/pages.js'
 import { type Mailbox, mailbox } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider } from '../helpers/app.js'
 import { freePort } from '../helpers/loopback.js'
@@ -72,10 +72,16 @@ export async function titleOf (page: Page): Promise<string> {
   return page.locator('h1').innerText()
 }
 
-/** The buttons of a page that are filled with a color. */
+/** The title of the sign-in page of the {@link startShop shop}. */
+export function signInTitle ({ signIn }: Texts): string {
+  return signIn.titleAt.replace('{name}', 'Shop')
+}
+
+/** The buttons of a page that are filled with another color than the page is. */
 export async function primaryButtonsOn (page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll('button, .button')].filter(button => {
-    return button.checkVisibility() && getComputedStyle(button).backgroundColor !== 'rgba(0, 0, 0, 0)'
+    const of = element => getComputedStyle(element).backgroundColor
+    return button.checkVisibility() && of(button) !== of(document.querySelector('main'))
   }).map(button => button.innerText)`)
 }
 

@@ -78,7 +78,7 @@ t.test('the checkbox of the sign-in page reaches each way of signing in', async 
   const { body } = await browser.get('/auth/pages/sign-in?next=/cart')
   const links = Array.from(body.matchAll(/<a class="button plain" [^>]*href="(\/auth\/a\/login[^"]*)"/g), ([, href = '']) => href.replaceAll('&#38;', '&'))
   t.match(links, [/login\?next=%2Fcart&error_next=[^&]*$/, /&remember=on$/], 'of two links the style shows the one that the checkbox chooses')
-  t.match(body, /\.remembered,body:has\(\[name=remember\]:checked\) \.once\{display:none \}/)
+  t.match(body, /\.remembered,body:has\(\[name=remember\]:checked\) \.once\{display:none\}/)
 
   for (const [index, link] of links.entries()) {
     const visitor = new Browser(app)

@@ -140,7 +140,8 @@ t.test('each field has the name by which password managers and browsers fill it 
   const { open, browser } = await start(t)
   const fieldsOf = ({ html }: ShownPage, action: string): string[] => {
     const form = html.split(`action="${action}"`)[1]?.split('</form>')[0] ?? ''
-    return Array.from(form.matchAll(/<input (?:class="input" [^>]*)?type="(\w+)"(?:[^>]*? name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g), ([, ...parts]) => parts.join(' '))
+    const inputs = form.matchAll(/<input (?:class="input" [^>]*)?type="(\w+)"(?:[^>]*? name="(\w+)")?[^>]* autocomplete="([\w-]+)"/g)
+    return Array.from(inputs, ([, ...parts]) => parts.join(' '))
   }
   const [email, name] = ['text email username', 'text name name']
   t.strictSame(fieldsOf(await open(SIGN_IN), '/auth/local/login'), [email, 'password password current-password'])

@@ -6,6 +6,9 @@ describe('pages', () => {
   test('a name is enough', () => {
     expect(Pages).type.toBeConstructableWith({ name: 'Shop' })
     expect(Pages).type.toBeConstructableWith({ name: 'Shop', logo: undefined, languages: [en], links: [{ label: 'Privacy', href: '/privacy' }] })
+    const links = [{ label: { en: 'Help' }, href: '/help' }]
+    expect(Pages).type.toBeConstructableWith({ name: 'Shop', logoDark: '/dark.svg', logoHasName: true, layout: 'plain', links })
+    expect<PagesOptions>().type.not.toBeAssignableFrom<{ name: string, layout: 'split' }>()
     expect(Pages).type.not.toBeConstructableWith({})
     expect(Pages).type.not.toBeConstructableWith({ name: 'Shop', colour: 'red' })
     expect<PagesOptions>().type.not.toBeAssignableFrom<{ name: string, links: string[] }>()

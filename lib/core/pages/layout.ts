@@ -256,7 +256,7 @@ function wordsOf (label: PageLink['label'], language: string): string {
 function withInvalidField (
   source: string, fields: readonly string[], alert: string
 ): { source: string, isShown: boolean } {
-  const start = Math.max(0, source.indexOf('<details open'))
+  const start = Math.max(0, source.search(/<details[^>]* open/))
   const form = source.slice(start, start === 0 ? undefined : source.indexOf('</details>', start))
   const name = fields.find(name => form.includes(` name="${name}" autocomplete`))
   const marks = ' aria-invalid="true" aria-describedby="failure" autofocus'
@@ -287,7 +287,6 @@ const STYLE = `
   --auth-line: #868e9c;
   --auth-rule: color-mix(in srgb, var(--auth-line) 40%, transparent);
   --auth-danger: #b91c1c;
-  --auth-good: #15803d;
   --auth-width: 25rem;
   --auth-wide: 44rem;
   --auth-gap: .25rem;
@@ -308,7 +307,6 @@ body {
     --auth-faint: #a3adbb;
     --auth-line: #6b7685;
     --auth-danger: #fca5a5;
-    --auth-good: #86efac;
   }
   body { --shadow: none }
   @supports (color: oklch(from red min(l, .5) c h)) {
@@ -469,10 +467,6 @@ body:has([name=remember]:checked) .remembered { display: block }
   border: 1px solid; border-radius: 50%; font: 700 .6875rem/.875rem var(--auth-font); text-align: center;
 }
 .input[aria-invalid] { border-color: var(--auth-danger) }
-.badge {
-  padding: 0 calc(2 * var(--gap)); border-radius: 1rem; font-size: .6875rem; font-weight: 500;
-  color: var(--ink); background: color-mix(in srgb, var(--auth-brand) 12%, var(--auth-surface));
-}
 @media (max-width: 30rem) {
   body { --auth-back: var(--auth-surface); align-content: start; padding-block-start: calc(6 * var(--gap)) }
   [data-part=card] { padding: 0; border: 0; background: none; box-shadow: none }
@@ -481,4 +475,4 @@ body:has([name=remember]:checked) .remembered { display: block }
   .beside { position: static; display: block; margin-block-start: calc(1.5 * var(--gap)); text-align: end }
 }
 @media print { body { background: #fff } }
-`.replace(/([{};:,])\s+/g, '$1').replaceAll(' {', '{')
+`.replace(/([{};:,])\s+/g, '$1').replaceAll(' {', '{').replaceAll(' }', '}')
