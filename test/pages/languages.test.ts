@@ -117,6 +117,14 @@ t.test('password.check learns the language of the page, and what common says is 
   t.equal(asked.at(-1), `${ADA.password} en`)
 })
 
+t.test('the label of a button has the words that are seen: who speaks to the browser says them', async t => {
+  for (const { language, account, common, oauth, keys } of [en, de, es, fr, ar, ja]) {
+    for (const [label, words] of [
+      [account.removeMethod, account.remove], [account.endSession, common.signOut], [oauth.endLabel, oauth.end], [keys.endLabel, keys.end]
+    ] as const) t.match(label.toLowerCase(), words.toLowerCase(), language)
+  }
+})
+
 t.test('from right to left, a name is isolated where it is shown without an element of its own', async t => {
   const { connectionTest, signIn, account, oauth } = ar
   for (const text of [connectionTest.title, signIn.withProvider, account.add, oauth.title]) t.match(text, /\u2068\{\w+\}\u2069/)

@@ -218,7 +218,7 @@ export const ar: Texts = {
     none: 'لا توجد تطبيقات',
     since: 'تاريخ الربط: {date}، آخر استخدام: {used}',
     end: 'إلغاء الربط',
-    endLabel: 'إلغاء ربط {client}',
+    endLabel: 'إلغاء الربط: {client}',
     deviceTitle: 'ربط جهاز',
     deviceText: 'أدخِل الرمز الذي يعرضه الجهاز أو البرنامج.',
     deviceCode: 'رمز الجهاز',

@@ -234,7 +234,7 @@ export const ja: Texts = {
     unused: '作成日：{date}、未使用',
     expires: '有効期限：{date}',
     end: 'キーを無効化',
-    endLabel: 'キー {name} を無効化',
+    endLabel: 'キーを無効化：{name}',
     name: 'キーの名前',
     days: '有効日数',
     daysHint: '空欄の場合、有効期限はありません',
