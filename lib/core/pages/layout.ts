@@ -325,6 +325,7 @@ body {
   overflow-wrap: anywhere; -webkit-text-size-adjust: 100%; text-size-adjust: 100%;
 }
 .wide { grid-template-columns: minmax(0, var(--auth-wide)); align-content: start }
+.wide .input, .wide .button { max-inline-size: var(--auth-width) }
 .plain { --auth-back: var(--auth-surface); --shadow: none }
 p { margin: 0 0 calc(4 * var(--gap)) }
 ul { list-style: none; margin: 0 0 calc(4 * var(--gap)); padding: 0 }
@@ -368,6 +369,7 @@ h2 { margin: 0 0 calc(2 * var(--gap)); font-size: 1rem; font-weight: 600 }
   margin-block-start: calc(6 * var(--gap)); padding-block-start: calc(5 * var(--gap));
   border-block-start: 1px solid var(--auth-rule);
 }
+.title + .section { margin: 0; padding: 0; border: 0 }
 .link, [data-part=card] p a { color: var(--ink); text-underline-offset: .2em }
 .links { display: grid; gap: calc(2 * var(--gap)); margin: calc(5 * var(--gap)) 0 0; text-align: center }
 small, .faint { color: var(--auth-faint); font-size: .875rem; font-weight: 400 }

@@ -139,6 +139,15 @@ t.test('sessions that the application has registered itself are refused, too', a
   t.not(await userIdIn(other), null)
 })
 
+t.test('a store whose sessions cannot end at a provider is refused at the start', async t => {
+  const { fake } = await startLogoutWorld(t)
+  const store = new MemoryAuthStore()
+  Object.assign(Object(store.sessions), { endAtProvider: undefined })
+  await t.rejects(startApp(t, { baseUrl: 'http://localhost', providers: [fake.provider({ backChannelLogout: true })], store }), {
+    name: 'OptionsError', message: /^store\.sessions needs endAtProvider: .* has backChannelLogout$/
+  })
+})
+
 t.test('a user who signs out there is announced in every process on Postgres', async t => {
   const url = await emptyDatabase(t)
   const [one, other] = [openStore(t, url), openStore(t, url)]
