@@ -85,6 +85,8 @@ t.test('each text of the second factors is on a page in each language, and no pa
   await show(TOTP)
   await enrolAt(t, browser)
   await inEach(async headers => browser.submit('/auth/local/recovery-codes', {}, headers))
+  const { body } = await browser.get('/auth/pages/account', { accept: 'text/html' })
+  t.match(body, 'Authenticator app · Passkey', 'no comma of one script')
   const waiting = new Browser(app)
   await waitAt(t, waiting)
   await show(SECOND_FACTOR, waiting)
