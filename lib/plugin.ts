@@ -130,7 +130,7 @@ async function authPlugin (app: FastifyInstance, given: AuthPluginOptions): Prom
     documentRoutes(scope)
     for (const { mountDocuments } of features) await mountDocuments?.(scope, context)
     await scope.register(async scope => {
-      mountNotFound(scope)
+      mountNotFound(scope, context)
       await scope.register(async scope => {
         checkRequests(scope, context.site)
         if (session === null) scope.addHook('onRequest', warnOfRepeatedCookie)

@@ -1,14 +1,15 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { auditEntry, failureEvent, publish } from '../audit.js'
 import { isText } from '../claims.js'
+import { canonicalEmail } from '../email.js'
 import { AuthError, type AuthErrorCode } from '../errors.js'
 import { ProviderFailure } from '../providers/failures.js'
 import { principalOf } from '../session/record.js'
 import { noteOf } from '../session/sent-requests.js'
 import { type AuthContext, needed } from './context.js'
+import { MAIL_INTERVAL_MS } from './mail.js'
 import { methodNamesOf } from './current-user.js'
-import { ANY_ORIGIN, isOwnPath, withError } from './redirects.js'
-import { wantsJson } from './site.js'
+import { ANY_ORIGIN, isOwnPath } from './redirects.js'
 
 /** What users do: a form, a page or another route. */
 export interface Act {
@@ -93,12 +94,13 @@ const NEXT_MAX_AGE_S = 24 * 60 * 60
 export function keepNextOfMail (auth: AuthContext, request: FastifyRequest, reply: FastifyReply, target: string): void {
   const next = isOwnPath(target) ? new URL(target, ANY_ORIGIN).searchParams.get('next') : null
   const path = auth.redirects.asked(request, next)
-  if (path === null || !isOwnPath(path)) return forgetNextOfMail(auth, request, reply)
+  if (path === null || !isOwnPath(path)) return forgetCookie(auth, request, reply, NEXT_COOKIE)
   setOwnCookie(auth, reply, { name: NEXT_COOKIE, value: path, maxAge: NEXT_MAX_AGE_S })
 }
 
-export function forgetNextOfMail (auth: Mountpoint, request: FastifyRequest, reply: FastifyReply): void {
-  if (request.cookies[NEXT_COOKIE] !== undefined) reply.clearCookie(NEXT_COOKIE, { path: pathOf(auth, '') })
+/** Forgets what was kept for the link of a mail, and for the page before: it was used. */
+export function forgetMail (auth: Mountpoint, request: FastifyRequest, reply: FastifyReply): void {
+  for (const name of [NEXT_COOKIE, ASKED_COOKIE]) forgetCookie(auth, request, reply, name)
 }
 
 /** Returns the page that was kept, a path of this application; null for none. */
@@ -109,44 +111,6 @@ export function nextOfMail ({ redirects }: Pick<AuthContext, 'redirects'>, reque
 
 /** Not imported: that would load all that node:http exports, also WebSocket, at each start. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
-
-/** How a failure is answered. */
-export interface FailureAnswer {
-  /** A path that can show the error; null for scripts: a redirect would look like a success. */
-  page: string | null
-  /** How the user goes on, if what the request lacks is an authentication. */
-  step?: AuthenticationStep | null
-  /** What the page is told in place of the code. */
-  word?: string
-  /** The provider of the sign-in that failed; undefined for other requests. */
-  signInAt?: string | undefined
-}
-
-/** The codes of refusals that say themselves how the client goes on. */
-const OWN_DETAILS: ReadonlySet<string> = new Set(['choice_required', 'sso_required'])
-
-/**
- * Logs a failure and answers it: a browser is redirected to the page with `?error=<code>`; a JSON
- * client, or a browser without a page, gets the status and a JSON body.
- */
-export function answerFailure (
-  request: FastifyRequest, reply: FastifyReply, failure: unknown, { page, step = null, word, signInAt }: FailureAnswer
-): FastifyReply {
-  const refusal = recordFailure(request, reply, failure, signInAt)
-  const { code, statusCode } = refusal
-  const target = step?.page ?? (page === null || wantsJson(request) ? null : withError(page, word ?? code))
-  // After a POST 303, so that the browser fetches the page with GET (RFC 9110 section 15.4.4).
-  if (target !== null) return reply.redirect(target, request.method === 'POST' ? 303 : 302)
-  // A string, like Fastify's own errors: serializers and hooks of the application do not change it.
-  const details = OWN_DETAILS.has(code) ? refusal.details : step?.details
-  const body = JSON.stringify({ ...failureBody(refusal), ...details })
-  return reply.code(statusCode).type('application/json; charset=utf-8').send(body)
-}
-
-/** Answers with the status and a JSON body to every client: for routes that only scripts ask. */
-export function answerWithStatus (error: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return answerFailure(request, reply, error, { page: null })
-}
 
 /** Logs a failure, tells the client when to try again, and returns it as an error with a code. */
 export function recordFailure (
@@ -253,11 +217,31 @@ export async function nextAuthenticationStep (
  */
 const NOTICE_COOKIE = 'svc_notice'
 
-/** Keeps the word of a sentence for the next page, if that is one of the plugin. */
+/** The cookie with the address to which a form asks for a mail: URLs are logged, and sent on. */
+const ASKED_COOKIE = 'svc_asked'
+
+/** A mail that a form of a page asks for. */
+export interface AskedMail {
+  readonly form: 'register' | 'forgot-password'
+  /** In canonical form. */
+  readonly email: string
+}
+
+/** Keeps the word of a sentence, and what was asked for, for the next page, if of the plugin. */
 export function keepNotice (
-  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, { target, word }: { target: string, word: unknown }
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
+  { target, word, asked }: { target: string, word: unknown, asked?: AskedMail | undefined }
 ): void {
   if (!auth.hasPages || !target.startsWith(pathOf(auth, 'pages/'))) return
+  if (asked !== undefined) {
+    const { form, email } = asked
+    const before = askedMail(request)
+    const isSame = before?.form === form && before.email === email
+    // Where nothing was sent this time, the time to wait does not begin again.
+    const wait = (isSame && before.wait) || MAIL_INTERVAL_MS
+    const value = `${form} ${Date.now() + wait} ${email}`
+    setOwnCookie(auth, reply, { name: ASKED_COOKIE, value, maxAge: 600 })
+  }
   if (typeof word !== 'string' || sentenceOf(auth, request, word) === null) return
   // Ten minutes: a page of recovery codes, or of a provider, may come before.
   setOwnCookie(auth, reply, { name: NOTICE_COOKIE, value: word, maxAge: 600 })
@@ -269,6 +253,23 @@ function setOwnCookie (
 ): void {
   const secure = auth.site.originOf(reply.request).startsWith('https:')
   reply.setCookie(name, value, { path: pathOf(auth, ''), httpOnly: true, sameSite: 'lax', secure, maxAge })
+}
+
+function forgetCookie (auth: Mountpoint, request: FastifyRequest, reply: FastifyReply, name: string): void {
+  if (request.cookies[name] !== undefined) reply.clearCookie(name, { path: pathOf(auth, '') })
+}
+
+/**
+ * Returns the mail that was asked for, and for how many milliseconds its mailbox may get no other;
+ * null for none. The cookie may be of another application of the domain: it names an address, and
+ * nothing else.
+ */
+export function askedMail ({ cookies }: FastifyRequest): AskedMail & { wait: number } | null {
+  const [form, until, typed = ''] = cookies[ASKED_COOKIE]?.split(' ') ?? []
+  const email = canonicalEmail(typed)
+  if (email === null || (form !== 'register' && form !== 'forgot-password')) return null
+  const wait = Number(until) - Date.now()
+  return { form, email, wait: wait > 0 && wait <= MAIL_INTERVAL_MS ? wait : 0 }
 }
 
 /** Returns the sentence that was kept for this page; null for none. It is shown once. */

@@ -7,10 +7,11 @@ import { ANY_ORIGIN, isOwnPath, pathnameOf, withParameter } from './redirects.js
 import type { Outbox } from './mail-links.js'
 import { type Principal, principalOf } from '../session/record.js'
 import {
-  type Act, type Mounting, answerFailure, forgetNextOfMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
+  type Act, type AskedMail, type Mounting, forgetMail, keepNextOfMail, keepNotice, nextAuthenticationStep,
   pathOf, recordFailure, startedProvider
 } from './act.js'
 import { WHILE_IMPERSONATING } from './acting.js'
+import { answerFailure } from './failure-answer.js'
 import type { LimitName, RateLimits } from './limits.js'
 import type { LinkPage } from './pages/link-page.js'
 import { FORM_OR_JSON, type Operation, done, errorNext, next, operation, operationIdOf, redirect } from './schema.js'
@@ -67,6 +68,8 @@ export interface FormAnswer {
   readonly body?: unknown
   /** Whether a link in a mail was used: see {@link RedirectPages.afterLink}. */
   readonly isLinkUsed?: boolean
+  /** The mail that it asks for, which the page after it names. */
+  readonly asked?: AskedMail
   /** Where browsers are redirected, in place of `next`. */
   readonly page?: string
   /** Query parameters of the page that browsers are redirected to. */
@@ -164,7 +167,8 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], p
     if (ownPage !== undefined && error.code === 'unauthenticated') {
       // The page again, behind the sign-in.
       const word = error.message === SENT_TWICE ? 'sent_twice' : error.code
-      return answerFailure(request, reply, error, { page: redirects.loginWith(request, page) ?? page, word, signInAt })
+      const login = redirects.loginWith(request, page)
+      return answerFailure(auth, request, reply, error, { page: login ?? page, word, signInAt })
     }
     if (url !== null && ownPage !== undefined && (step === null || step.page === null)) {
       return ownPage(request, reply, recordFailure(request, reply, error, signInAt), url.searchParams)
@@ -172,7 +176,7 @@ function failureOn (auth: AuthContext, failurePages: Mounting['failurePages'], p
     // A page of the application that the form names shows that it lacks a recent sign-in.
     const isShown = error.code === 'reauthenticate' && ownPage === undefined &&
       redirects.asked(request, errorNext) !== null
-    return answerFailure(request, reply, error, {
+    return answerFailure(auth, request, reply, error, {
       page, step: step !== null && isShown ? { ...step, page: null } : step, signInAt
     })
   }
@@ -191,16 +195,16 @@ function answerAgain (
 
 async function send (
   auth: AuthContext, request: FastifyRequest, reply: FastifyReply,
-  { status, body, isLinkUsed = false, page, query = {}, show }: FormAnswer
+  { status, body, isLinkUsed = false, asked, page, query = {}, show }: FormAnswer
 ): Promise<FastifyReply> {
   if (wantsJson(request)) return reply.code(status).send(body)
   const { redirects } = auth
   const { next, done: word } = sentFields(request)
   const target = page ?? (isLinkUsed ? redirects.afterLink(request, next) : redirects.afterSuccess(request, next))
-  keepNotice(auth, request, reply, { target, word })
+  keepNotice(auth, request, reply, { target, word, asked })
   // The page of a code has its own `next`.
   if (status === 202 && page === undefined) keepNextOfMail(auth, request, reply, target)
-  if (isLinkUsed || status === 201) forgetNextOfMail(auth, request, reply)
+  if (isLinkUsed || status === 201) forgetMail(auth, request, reply)
   if (show !== undefined) return show()
   const url = Object.entries(query).reduce((page, [name, value]) => withParameter(page, name, value), target)
   const path = isOwnPath(url) ? pathnameOf(url) : null

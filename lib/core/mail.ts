@@ -98,6 +98,9 @@ export type CodeMailKind = 'enrolment'
 /** The seconds that the code of a mail lives. */
 export const CODE_LIFETIME = 600
 
+/** The milliseconds in which a mailbox gets one mail of a kind. */
+export const MAIL_INTERVAL_MS = 60_000
+
 /** Notices about a change of an account: option `mails.notices` turns them off. */
 export type AccountNotice =
   'password-changed' | 'email-proven' | 'email-changed' | 'email-change-requested' | 'email-disputed' |

@@ -8,7 +8,7 @@ import { withQuery } from './redirects.js'
 import { type Addressee, type MailLink, type MailTokens, type NoMail, type Outbox, linkWith } from './mail-links.js'
 import {
   type AccountNotice, CODE_LIFETIME, LINK_LIFETIMES, type LinkMail, type LinkMailKind, type Mail, type MailOptions,
-  type MailOrigin
+  MAIL_INTERVAL_MS, type MailOrigin
 } from './mail.js'
 
 /** How many mails are sent at a time, and how many wait. */
@@ -57,6 +57,8 @@ export class Mailer {
   readonly #limits: MailLimits
   /** Whether unknown addresses get a mail. */
   readonly answersUnknown: boolean
+  /** Whether mails to one mailbox are limited. */
+  readonly isLimited: boolean
   readonly #queue = new FairQueue(LIMITS)
   readonly #underWay = new Map<MailInfo, Promise<void>>()
   readonly #closing = new AbortController()
@@ -75,6 +77,7 @@ export class Mailer {
     this.#account = account
     this.#limits = limits
     this.answersUnknown = mail.choices.unknownAddress
+    this.isLimited = mail.choices.limits
   }
 
   outbox (request: FastifyRequest, reply: FastifyReply): Outbox {
@@ -267,7 +270,7 @@ const LINK_LIMITS: Readonly<Record<LinkMailKind, keyof MailLimits | null>> = {
   'change-email': 'account'
 }
 
-const A_MINUTE = { max: 1, timeWindow: 60_000 }
+const A_MINUTE = { max: 1, timeWindow: MAIL_INTERVAL_MS }
 const AN_HOUR = { max: 5, timeWindow: 60 * 60_000 }
 /** Less than a mailbox gets, so that one user does not use up the mails of another one. */
 const AN_HOUR_FOR_USER = { ...AN_HOUR, max: 3 }

@@ -8,7 +8,8 @@ import { AuthError, SHOWN_TO_ANOTHER, invalidRequest } from '../errors.js'
 import { type Site, sentFields, shownTo } from './site.js'
 import { isWithoutSession } from '../session/cookies.js'
 import { principalOf } from '../session/record.js'
-import { answerFailure, failureBody } from './act.js'
+import { failureBody } from './act.js'
+import { answerFailure } from './failure-answer.js'
 import { refuseUnserved } from './acting.js'
 import { undocumented } from './schema.js'
 
@@ -44,8 +45,9 @@ const schemas = new Map<string, object>()
  * @returns what compiles the schemas of routes mounted afterwards, for after the start
  */
 export async function setUpScope (
-  scope: FastifyInstance, { redirects, site }: Pick<AuthContext, 'redirects' | 'site'>
+  scope: FastifyInstance, auth: AuthContext
 ): Promise<ReadonlyArray<() => unknown>> {
+  const { redirects, site } = auth
   await setUpParsers(scope)
   keepQueriesOutOfLog(scope)
 
@@ -72,7 +74,7 @@ export async function setUpScope (
     warnOfCors(request, reply)
   })
   scope.addHook('onRequest', async (_request, reply) => { reply.headers(headers) })
-  scope.setErrorHandler((error, request, reply) => answerFailure(request, reply, error, {
+  scope.setErrorHandler((error, request, reply) => answerFailure(auth, request, reply, error, {
     page: redirects.forError(request, sentFields(request).error_next)
   }))
   return compilations
@@ -104,10 +106,10 @@ function refuseFormOfAnother (request: FastifyRequest): void {
   throw new AuthError('invalid_state', { message: SHOWN_TO_ANOTHER })
 }
 
-/** Answers paths and methods under the prefix that no route has with 404 and a JSON body. */
-export function mountNotFound (scope: FastifyInstance): void {
+/** Answers paths and methods under the prefix that no route has with 404. */
+export function mountNotFound (scope: FastifyInstance, auth: AuthContext): void {
   const notFound = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    return answerFailure(request, reply, new AuthError('not_found'), { page: null })
+    return answerFailure(auth, request, reply, new AuthError('not_found'), { page: null })
   }
   // A route precedes a wildcard of the application; in onRequest, because no body is parsed then.
   scope.route({

@@ -46,7 +46,7 @@ export const forgotPassword = form({
     outbox.link('reset-password', { ...user, to: null }, user)
   }
   refuse()
-  return ACCEPTED
+  return { ...ACCEPTED, asked: { form: 'forgot-password', email } }
 })
 
 /**

@@ -81,10 +81,9 @@ t.test('a forgotten password is recovered on the pages, which say the same for e
   const pages = []
   for (const email of ['nobody@example.com', ADA.email]) {
     const forgot = await open('/auth/pages/forgot-password')
-    pages.push((await send(forgot.forms[0], { email })).html)
+    pages.push((await send(forgot.forms[0], { email })).html.replaceAll(email, ADA.email))
   }
   t.equal(pages[0], pages[1])
-  t.match(pages[0], en.forgotPassword.sentText)
 
   const reset = await open(linkOf((await mails.next('reset-password')).url))
   t.match(reset.text, /At least 8 characters/)
@@ -121,10 +120,10 @@ t.test('the page after a sign-in is the one that was asked for, whichever pages 
   const [, , forgot = '', register = ''] = signIn.links
 
   const asked = await send((await open(forgot)).forms[0], { email: ADA.email })
-  t.match(asked, { title: en.forgotPassword.sentTitle, links: [`${SIGN_IN}?next=%2Fcart`] })
+  t.match(asked, { title: en.forgotPassword.sentTitle, links: [forgot, `${SIGN_IN}?next=%2Fcart`] })
   t.strictSame((await open(forgot)).links, [`${SIGN_IN}?next=%2Fcart`])
   t.strictSame((await open(register)).links, [`${SIGN_IN}?next=%2Fcart`])
-  const wrong = await send((await open(asked.links[0] ?? '')).forms[0], { email: ADA.email, password: 'wrong password' })
+  const wrong = await send((await open(asked.links[1] ?? '')).forms[0], { email: ADA.email, password: 'wrong password' })
   t.equal((await send(wrong.forms[0], ADA)).url, '/cart')
 })
 
@@ -193,7 +192,8 @@ t.test('a page that cannot be made says why, and has no form', async t => {
   await browser.post('/auth/local/register', ADA)
   store.failure = new Error('down')
   const page = await open(SIGN_IN, { accept: 'text/html' })
-  t.match(page, { status: 503, title: en.errors.unavailable, forms: [] })
+  t.match(page, { status: 503, title: en.failures.wait, forms: [] })
+  t.match(page.text, en.errors.unavailable)
 })
 
 t.test('a change that needs a recent sign-in leads to the page confirm, and back', async t => {
@@ -315,7 +315,7 @@ t.test('with verify: first no page shows whether an address has an account', asy
   for (const email of ['taken@example.com', ADA.email]) {
     const registration = await open('/auth/pages/register')
     t.strictSame(registration.forms[0]?.names.filter(name => !(name in (registration.forms[0]?.hidden ?? {}))), ['email'])
-    answers.push((await send(registration.forms[0], { email })).html)
+    answers.push((await send(registration.forms[0], { email })).html.replaceAll(email, ADA.email))
   }
   t.equal(answers[0], answers[1])
   const register = await open(linkOf((await mails.next('register')).url))

@@ -8,7 +8,11 @@ describe('pages', () => {
     expect(Pages).type.toBeConstructableWith({ name: 'Shop', logo: undefined, languages: [en], links: [{ label: 'Privacy', href: '/privacy' }] })
     const links = [{ label: { en: 'Help' }, href: '/help' }]
     expect(Pages).type.toBeConstructableWith({ name: 'Shop', logoDark: '/dark.svg', logoHasName: true, layout: 'plain', links })
+    expect(Pages).type.toBeConstructableWith({ name: 'Shop', support: 'help@shop.example' })
+    expect(Pages).type.not.toBeConstructableWith({ name: 'Shop', support: { email: 'help@shop.example' } })
     expect<PagesOptions>().type.not.toBeAssignableFrom<{ name: string, layout: 'split' }>()
+    expect(Pages).type.toBeConstructableWith({ name: 'Shop', support: 'help@shop.example' })
+    expect(Pages).type.not.toBeConstructableWith({ name: 'Shop', support: { email: 'help@shop.example' } })
     expect(Pages).type.not.toBeConstructableWith({})
     expect(Pages).type.not.toBeConstructableWith({ name: 'Shop', colour: 'red' })
     expect<PagesOptions>().type.not.toBeAssignableFrom<{ name: string, links: string[] }>()

@@ -11,7 +11,9 @@ const OWN_TEXTS: ReadonlyMap<string, keyof Texts['errors']> = new Map([
   [NOT_THIS_ADDRESS, 'not_this_address'], [PASSKEY_REFUSED, 'passkey_refused'], [PASSKEY_EXISTS, 'passkey_exists'],
   [COMMON_PASSWORD, 'common_password'], [WRONG_PASSWORD, 'wrong_password'],
   [SHOWN_TO_ANOTHER, 'shown_to_another'], [WRONG_SET_UP_CODE, 'wrong_set_up_code'],
-  [SENT_TWICE, 'sent_twice']
+  [SENT_TWICE, 'sent_twice'],
+  // Of an error of the application with a code of its own.
+  [ERRORS.internal_error[1], 'internal_error']
 ])
 
 /** Returns the sentence of an error code in a language. */

@@ -27,6 +27,7 @@ export interface LookOptions {
   readonly layout: 'card' | 'plain'
   readonly languages: readonly [Texts, ...Texts[]]
   readonly links: readonly PageLink[]
+  readonly support: string | null
 }
 
 /** A request for a page, or for a form whose failure the page shows. */
@@ -86,7 +87,8 @@ const PLAIN: LookOptions = {
   stylesheet: null,
   layout: 'card',
   languages: [english],
-  links: []
+  links: [],
+  support: null
 }
 
 /** The cookie with the language that a visitor chose on a page. */
@@ -119,6 +121,11 @@ export class PageLayout {
   /** Returns the same look for the pages of a site, whose forms may lead to its trusted origins. */
   of (site: Site, prefix: string): PageLayout {
     return new PageLayout(this.#options, site, prefix)
+  }
+
+  /** The URL at which the reader of a failure asks for help; null for none. */
+  get support (): string | null {
+    return this.#options.support
   }
 
   /** The name of the application; null without the option `pages`. */
@@ -154,7 +161,7 @@ export class PageLayout {
       })
     }
     const { userId } = principalOf(request) ?? {}
-    const { source } = this.#document(page, texts, messages, request)
+    const { source } = this.#document(page, texts, messages, reply)
     const shown = userId && html`<input type="hidden" name="shown_to" value="${shownTo(userId)}">`
     // The script of passkeys asks this origin for options.
     const ofScript = page.script == null ? '' : "; script-src 'self'; connect-src 'self'"
@@ -169,10 +176,10 @@ export class PageLayout {
 
   #document (
     { title, heading, content, script, isWide, refresh }: Page, texts: Texts,
-    { failure, notice: done, way, fields = [], isAskedAgain }: PageMessages, request: FastifyRequest
+    { failure, notice: done, way, fields = [], isAskedAgain }: PageMessages, reply: FastifyReply
   ): Html {
     const { language, direction } = texts
-    const principal = principalOf(request)
+    const principal = principalOf(reply.request)
     const action = this.#endPath
     const bar = principal?.impersonator !== undefined && action !== null &&
       impersonationBarOf(texts, { principal, action, next: null })
@@ -200,7 +207,7 @@ ${!isShown && said}${way}
 ${done && notice(done)}
 ${new Html(source)}
 </main>
-${this.#footer(texts, request)}</div>
+${this.#footer(texts, reply)}</div>
 </body>
 </html>
 `
@@ -216,10 +223,12 @@ ${this.#footer(texts, request)}</div>
   }
 
   /** The links of the application, and the other languages of a page that was asked for. */
-  #footer (texts: Texts, request: FastifyRequest): Content {
+  #footer (texts: Texts, { request, statusCode }: FastifyReply): Content {
     const { languages, links } = this.#options
     const items = links.map(({ label, href }) => html`<a href="${href}">${wordsOf(label, texts.language)}</a> `)
-    const others = isRead(request) ? languages.filter(({ language }) => !isOfLanguage(texts.language, language)) : []
+    // What a failed request has in its query is not repeated.
+    const isAsked = isRead(request) && statusCode < 400
+    const others = isAsked ? languages.filter(({ language }) => !isOfLanguage(texts.language, language)) : []
     const chooser = others.length > 0 && html`<details class="languages"><summary>${
       nameOfLanguage(texts.language)}</summary>${others.map(({ language }) =>
       html`<a href="${withLanguage(request, language)}" lang="${language}" hreflang="${language}">${

@@ -9,7 +9,8 @@ import { LINK_PATHS, type MailboxOwner, type MailToken, hasMailbox, userOfLink }
 import { messagesOf } from './failure.js'
 import { type Content, type PageForm, html, htmlForm } from './elements.js'
 import type { Page, View } from './layout.js'
-import { answerFailure, nextOfMail, recordFailure } from '../act.js'
+import { nextOfMail, recordFailure } from '../act.js'
+import { answerFailure } from '../failure-answer.js'
 import { waysOn } from './page.js'
 import { type Operation, type SchemaTypes, operation, operationIdOf, redirect, token } from '../schema.js'
 import { principalOf } from '../../session/record.js'
@@ -108,7 +109,7 @@ export function mountLinkPage (
     // A form may give a password, as a sign-in does.
     const signInAt = isRead(request) ? undefined : 'local'
     if (customPage !== null || wantsJson(request) || redirects.asked(request, errorNext) !== null) {
-      return answerFailure(request, reply, error, { page: redirects.forError(request, errorNext), signInAt })
+      return answerFailure(auth, request, reply, error, { page: redirects.forError(request, errorNext), signInAt })
     }
 
     const refusal = recordFailure(request, reply, error, signInAt)

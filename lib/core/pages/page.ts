@@ -1,12 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AuthContext, needed } from '../context.js'
 import { ANY_ORIGIN, withQuery } from '../redirects.js'
-import { failureOf, messagesOf, sentenceOf } from './failure.js'
-import { type Content, type Html, type SettingsRow, type Texts, type WayOn, links } from './elements.js'
+import { messagesOf, sentenceOf } from './failure.js'
+import { type Content, type Html, type SettingsRow, type Texts, type WayOn, html, link, links } from './elements.js'
 import { WHILE_IMPERSONATING } from '../acting.js'
 import type { Page, PageMessages, View } from './layout.js'
 import { type Act, type Mounting, type Mountpoint, pathOf, recordFailure, takeNotice } from '../act.js'
 import type { User } from '../../accounts/account.js'
+import type { AuthError } from '../../errors.js'
 import type { CurrentUser } from '../current-user.js'
 import { operation, operationIdOf, redirect } from '../schema.js'
 import { sentFields } from '../site.js'
@@ -96,12 +97,8 @@ function mountPage (
     ...(whileImpersonating && { config: WHILE_IMPERSONATING }),
     onRequest: auth.redirectToBaseUrl,
     // A redirect to a page would lead to this one, again and again.
-    async errorHandler (error, request, reply) {
-      const texts = layout.textsFor(request)
-      const refusal = recordFailure(request, reply, error)
-      const page = { title: failureOf(texts, refusal), content: waysOn(auth, request, texts) }
-      return layout.send(reply.code(refusal.statusCode), page)
-    }
+    errorHandler: async (error, request, reply) =>
+      showFailure(auth, request, reply, recordFailure(request, reply, error))
   }, async (request, reply) => {
     const query = new URL(request.url, ANY_ORIGIN).searchParams
     const error = query.get('error')
@@ -131,6 +128,30 @@ function knownHere ({ redirects: { application } }: Pick<AuthContext, 'redirects
   if (code === 'unauthenticated') return 'signed_out'
   // The user may have come by the very provider that the account has, as another user there.
   return code === 'account_exists' && application.forgotPassword !== null ? 'account_exists_forgot' : code
+}
+
+const HEADINGS: Readonly<Record<number, keyof Texts['failures']>> = {
+  403: 'forbidden', 404: 'notFound', 429: 'wait', 503: 'wait'
+}
+
+/** Answers with the page of a failure that no other page shows: a sentence and the ways on. */
+export function showFailure (
+  auth: AuthContext, request: FastifyRequest, reply: FastifyReply, refusal: AuthError
+): FastifyReply {
+  const { statusCode } = refusal
+  const layout = needed(auth.layout, 'pages')
+  const { support } = layout
+  const texts = layout.textsFor(request)
+  const { failures } = texts
+  const { failure, way } = messagesOf(texts, refusal)
+  const content = [html`<p>${failure}</p>`, way, waysOn(auth, request, texts)]
+  // What support can find in the log by the id.
+  if (statusCode === 403 || statusCode >= 500) {
+    const tell = support === null ? failures.support : link(support, failures.support)
+    content.push(html`<p class="faint">${tell} <code translate="no">${request.id}</code></p>`)
+  }
+  const title = failures[HEADINGS[statusCode] ?? (statusCode < 500 ? 'refused' : 'fault')]
+  return layout.send(reply.code(statusCode), { title, content })
 }
 
 /** Makes the links of a page on which a user cannot go on: to sign in, and to the application. */

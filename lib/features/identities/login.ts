@@ -1,9 +1,8 @@
 /** How users leave for a provider: authorization requests (RFC 6749 section 4.1.1). */
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import {
-  type Act, type Mounting, answerFailure, nextAuthenticationStep, routeOfProvider, urlOf
-} from '../../core/act.js'
+import { type Act, type Mounting, nextAuthenticationStep, routeOfProvider, urlOf } from '../../core/act.js'
+import { answerFailure } from '../../core/failure-answer.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { type CurrentUser, current } from '../../core/current-user.js'
@@ -245,7 +244,7 @@ export async function failAtProvider (
   const step = await nextAuthenticationStep(auth, request, error, { next, needing: startedOn })
   const after = next === auth.site.publicPath('/') ? null : next
   const page = startedOn ?? (auth.redirects.login(request) && auth.redirects.loginWith(request, after))
-  return answerFailure(request, reply, error, { page, step, signInAt: provider })
+  return answerFailure(auth, request, reply, error, { page, step, signInAt: provider })
 }
 
 /** Turns every error of a provider, also of one of the application, into a failure of it. */

@@ -52,7 +52,9 @@ t.test('the link of a mail has a button in the browser that asked for it, and no
   const here = await open(pathOf(url))
   t.match(here.text, 'ada@example.com')
   t.equal((await send(here.formOf(CONFIRM))).url, '/cart')
-  t.match(await open(`${pathOf(url)}x`), { status: 401, title: en.errors.invalid_token })
+  const over = await open(`${pathOf(url)}x`)
+  t.match(over, { status: 401, title: en.failures.refused })
+  t.match(over.text, en.errors.invalid_token)
 })
 
 t.test('a page for the code without a mail leads to the sign-in', async t => {

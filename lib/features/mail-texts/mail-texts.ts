@@ -1,9 +1,10 @@
 import { displayName, isText } from '../../claims.js'
+import { contactUrl, isContact, isHttpsUrl } from '../../core/contact.js'
 import { deviceOf } from '../../core/device.js'
 import { preferredTexts } from '../../core/languages.js'
 import type { Mail } from '../../core/mail.js'
 import { filled, timeIn } from '../../core/pages/elements.js'
-import { canonicalEmail, shownEmail } from '../../email.js'
+import { shownEmail } from '../../email.js'
 import {
   type ChecksOf, callable, checkedOptions, hasTextsOf, matching, mustBe, optional, table, wholeNumber
 } from '../../option-checks.js'
@@ -64,8 +65,6 @@ const DAY_S = 24 * 60 * 60
 const MAX_PREHEADER = 90
 
 const isLine = (value: unknown): value is string => isText(value) && displayName(value) === value
-const isSecureUrl = (value: unknown): value is string =>
-  isText(value) && URL.canParse(value) && new URL(value).protocol === 'https:'
 
 const OPTIONS = {
   name: mustBe("the name of the application, such as 'Shop', in one line", isLine),
@@ -75,14 +74,13 @@ const OPTIONS = {
   ),
   brand: optional(matching("a color of six digits, such as '#4f46e5'", /^#[\da-f]{6}$/i), '#4f46e5'),
   logo: optional(table({
-    url: mustBe('an https: URL', isSecureUrl),
+    url: mustBe('an https: URL', isHttpsUrl),
     width: wholeNumber(1, 320, 'pixels'),
     height: wholeNumber(1, 120, 'pixels'),
     alt: optional(mustBe('a text in one line', isLine))
   })),
   address: optional(mustBe("the sender and the postal address, such as 'Shop GmbH, Berlin', in one line", isLine)),
-  support: optional(mustBe('an e-mail address or an https: URL',
-    (value): value is string => isSecureUrl(value) || (isText(value) && canonicalEmail(value) !== null))),
+  support: optional(mustBe('an e-mail address or an https: URL', isContact)),
   place: optional(callable<(ip: string) => string | null>('(ip) => place'))
 } satisfies ChecksOf<MailTextsOptions>
 
@@ -161,8 +159,7 @@ function footerOf (
 ): Part[] {
   const reason = { words: texts.reason, values: { to: shownEmail(to), name } }
   if (support === undefined) return [reason]
-  const link = isSecureUrl(support) ? support : `mailto:${support}`
-  return [reason, { link, before: texts.support, shown: support }]
+  return [reason, { link: contactUrl(support), before: texts.support, shown: support }]
 }
 
 /** What the paragraph of a kind names. */

@@ -1,5 +1,6 @@
 import { brand } from '../../base/values.js'
 import { isText } from '../../claims.js'
+import { contactUrl, isContact } from '../../core/contact.js'
 import { isPath } from '../../core/redirects.js'
 import { isSecureUrl } from '../../core/fetching.js'
 import { type ChecksOf, boolean, checkedOptions, hasTextsOf, listOf, mustBe, optional } from '../../option-checks.js'
@@ -33,6 +34,11 @@ export interface PagesOptions {
   languages?: readonly Texts[] | undefined
   /** Links at the end of each page, such as to a privacy policy. */
   links?: readonly PageLink[] | undefined
+  /**
+   * Where users ask for help after a failure, which the page names by the id of the request: an
+   * e-mail address, an `https:` URL, or a path of the application.
+   */
+  support?: string | undefined
 }
 
 const OPTIONS = {
@@ -47,7 +53,9 @@ const OPTIONS = {
     [english, de, fr, es, ar, ja]
   ),
   links: optional(listOf("a list of { label, href }, such as { label: 'Privacy', href: '/privacy' }; " +
-    'href is a path of this application or an https: URL', isLink), [])
+    'href is a path of this application or an https: URL', isLink), []),
+  support: optional(mustBe('an e-mail address, an https: URL or a path of this application',
+    (value): value is string => isPath(value) || isContact(value)), null)
 } satisfies ChecksOf<PagesOptions>
 
 /**
@@ -72,8 +80,9 @@ export class Pages {
 
   /** @throws OptionsError naming the option */
   constructor (options: PagesOptions) {
-    const { languages, ...others } = checkedOptions('Pages', options, OPTIONS, "{ name: 'Shop' }")
-    this.look = new PageLayout({ ...others, languages: [...languages] })
+    const { languages, support, ...others } = checkedOptions('Pages', options, OPTIONS, "{ name: 'Shop' }")
+    const contact = support === null || isPath(support) ? support : contactUrl(support)
+    this.look = new PageLayout({ ...others, languages: [...languages], support: contact })
   }
 }
 

@@ -1,3 +1,4 @@
+import { askedMail } from '../../core/act.js'
 import { type AuthContext, needed } from '../../core/context.js'
 import { currentPrincipal, currentUser } from '../../core/current-user.js'
 import { askBy, methodsOf, namesOfMethods } from '../../core/methods.js'
@@ -5,6 +6,7 @@ import {
   type Html, action, button, checkboxField, emailField, filled, html, htmlForm, link, links, nameField,
   newPasswordField, passwordField, sentence, ways
 } from '../../core/pages/elements.js'
+import { duration } from '../../core/pages/failure.js'
 import type { Page, View } from '../../core/pages/layout.js'
 import { page, redirected, targetsOf } from '../../core/pages/page.js'
 import { hasIcons, nameOf, pathOfPage, signInLinks, signInPath, textIn } from './parts.js'
@@ -148,10 +150,27 @@ export const forgotPasswordPage = page({
 /** The page after a form that may send a mail: the same for each address. */
 export const linkSentPage = page({
   path: '/pages/link-sent', when: hasMails
-}, async (auth, { request, texts: { common, forgotPassword }, next }) => ({
-  title: forgotPassword.sentTitle,
-  content: [html`<p>${forgotPassword.sentText}</p>`, links([signInPath(auth, request, next), common.back])]
-}))
+}, async (auth, { request, texts: { language, common, register, forgotPassword, mail }, next }) => {
+  const title = forgotPassword.sentTitle
+  const back = [signInPath(auth, request, next), common.back] as const
+  const asked = askedMail(request)
+  if (asked === null) return { title, content: [html`<p>${forgotPassword.sentText}</p>`, links(back)] }
+  const { form, email } = asked
+  const wait = needed(auth.mailer, 'sendMail').isLimited ? Math.ceil(asked.wait / 1000) : 0
+  const isReset = form === 'forgot-password'
+  // Another registration takes the password again.
+  const isRepeatable = isReset || needed(auth.local, 'local').registration?.verify === 'first'
+  const hidden = { ...targetsOf(auth, 'pages/link-sent', { next }), next: pathOfPage(auth, 'link-sent', next), email }
+  return {
+    title,
+    content: [
+      html`<p>${sentence((isReset ? forgotPassword : register).sentTo, { email })}</p>`,
+      isRepeatable && wait > 0 && html`<p>${filled(mail.wait, { time: duration(language, wait) })}</p>`,
+      isRepeatable && action(auth.formPaths.get(`local/${form}`), hidden, mail.again),
+      links([auth.redirects.linkTo(request, isReset ? 'forgotPassword' : 'register', next), mail.otherAddress], back)
+    ]
+  }
+})
 
 export const confirmPage = page({ path: '/pages/confirm' }, async (auth, view) => {
   const { request, reply, texts, next, needsFactor } = view

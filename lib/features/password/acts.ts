@@ -88,7 +88,8 @@ const registerUnconfirmed = form({
   await refuseNewAccount(auth, submission.fields)
   const { user, isKnown } = await createOrFind(auth, submission, null)
   if (!isKnown) sendVerification(user, outbox)
-  return ACCEPTED
+  const email = checkedEmail(submission.fields.email)
+  return { ...ACCEPTED, asked: { form: 'register', email } }
 })
 
 /** The answer is the same whether or not a user has the address. */

@@ -114,7 +114,7 @@ export const registerConfirmed = form({
     const to = checkedEmail(email)
     await refuseOtherWays(auth, { email: to, userId: null })
     await sendLink(auth, submission, to)
-    return ACCEPTED
+    return { ...ACCEPTED, asked: { form: 'register', email: to } }
   }
   const link = await readRegistration(auth, token)
   await refuseOtherWays(auth, { email: link.email, userId: null })

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type Act, answerWithStatus } from '../../core/act.js'
+import type { Act } from '../../core/act.js'
+import { answerWithStatus } from '../../core/failure-answer.js'
 import { WHILE_IMPERSONATING, refuseImpersonation } from '../../core/acting.js'
 import type { AuthContext } from '../../core/context.js'
 import { currentPrincipal, currentStatus } from '../../core/current-user.js'

@@ -1,4 +1,5 @@
-import { type Act, answerWithStatus } from '../../core/act.js'
+import type { Act } from '../../core/act.js'
+import { answerWithStatus } from '../../core/failure-answer.js'
 import { WHILE_IMPERSONATING } from '../../core/acting.js'
 import type { Feature } from '../../core/feature.js'
 import { allowCaching } from '../published.js'

@@ -51,6 +51,14 @@ export const de: Texts = {
     email_confirmed: 'Die E-Mail-Adresse ist bestätigt.',
     email_released: 'Die E-Mail-Adresse wurde aus dem Konto entfernt.'
   },
+  failures: {
+    notFound: 'Seite nicht gefunden',
+    forbidden: 'Nicht erlaubt',
+    wait: 'Bitte warten',
+    refused: 'Das hat nicht geklappt',
+    fault: 'Etwas ist schiefgegangen',
+    support: 'Teilen Sie dem Support mit:'
+  },
   signIn: {
     title: 'Anmelden',
     titleAt: 'Bei {name} anmelden',
@@ -67,6 +75,8 @@ export const de: Texts = {
   register: {
     signIn: 'Mit einem bestehenden Konto anmelden',
     firstText: 'Wir schicken Ihnen einen Link per E-Mail. Öffnen Sie ihn, um fortzufahren.',
+    sentTo: 'Wir haben eine E-Mail an {email} geschickt. Öffnen Sie den Link darin, um fortzufahren. Sehen Sie auch ' +
+      'im Spam-Ordner nach.',
     passkey: 'Konto mit einem Passkey erstellen'
   },
   forgotPassword: {
@@ -76,7 +86,9 @@ export const de: Texts = {
     submit: 'Link anfordern',
     sentTitle: 'Prüfen Sie Ihren Posteingang',
     sentText: 'Wenn die Adresse stimmt, erhalten Sie in wenigen Minuten eine E-Mail. Sehen Sie auch im ' +
-      'Spam-Ordner nach.'
+      'Spam-Ordner nach.',
+    sentTo: 'Wenn {email} zu einem Konto gehört, haben wir Ihnen eine E-Mail geschickt. Öffnen Sie den Link darin, ' +
+      'um ein neues Passwort zu wählen. Sehen Sie auch im Spam-Ordner nach.'
   },
   confirm: {
     title: 'Bestätigen Sie, dass Sie es sind',

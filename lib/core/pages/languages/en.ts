@@ -49,6 +49,14 @@ export const english = {
     email_confirmed: 'The e-mail address is confirmed.',
     email_released: 'The e-mail address was removed from the account.'
   },
+  failures: {
+    notFound: 'Page not found',
+    forbidden: 'Not allowed',
+    wait: 'Please wait',
+    refused: 'That didn’t work',
+    fault: 'Something went wrong',
+    support: 'Tell support:'
+  },
   signIn: {
     title: 'Sign in',
     titleAt: 'Sign in to {name}',
@@ -65,6 +73,7 @@ export const english = {
   register: {
     signIn: 'Sign in instead',
     firstText: 'We’ll send a link to your e-mail address. Open it to continue.',
+    sentTo: 'We sent an e-mail to {email}. Open its link to continue. Check your spam folder, too.',
     passkey: 'Create an account with a passkey'
   },
   forgotPassword: {
@@ -72,7 +81,9 @@ export const english = {
     text: 'Enter your e-mail address. If it belongs to an account, we’ll send you a link to choose a new password.',
     submit: 'Send the link',
     sentTitle: 'Check your inbox',
-    sentText: 'If the address is right, you’ll get an e-mail within a few minutes. Check your spam folder, too.'
+    sentText: 'If the address is right, you’ll get an e-mail within a few minutes. Check your spam folder, too.',
+    sentTo: 'If {email} belongs to an account, we sent you an e-mail. Open its link to choose a new ' +
+      'password. Check your spam folder, too.'
   },
   confirm: {
     title: 'Confirm that it’s you',

@@ -51,6 +51,14 @@ export const es: Texts = {
     email_confirmed: 'La dirección de correo está confirmada.',
     email_released: 'La dirección de correo se ha quitado de la cuenta.'
   },
+  failures: {
+    notFound: 'Página no encontrada',
+    forbidden: 'No permitido',
+    wait: 'Espera un momento',
+    refused: 'No ha funcionado',
+    fault: 'Algo ha salido mal',
+    support: 'Indica al soporte:'
+  },
   signIn: {
     title: 'Iniciar sesión',
     titleAt: 'Iniciar sesión en {name}',
@@ -67,6 +75,7 @@ export const es: Texts = {
   register: {
     signIn: 'Iniciar sesión en una cuenta existente',
     firstText: 'Te enviaremos un enlace por correo electrónico. Ábrelo para continuar.',
+    sentTo: 'Hemos enviado un correo a {email}. Abre su enlace para continuar. Revisa también el correo no deseado.',
     passkey: 'Crear una cuenta con una llave de acceso'
   },
   forgotPassword: {
@@ -75,7 +84,9 @@ export const es: Texts = {
       'contraseña nueva.',
     submit: 'Recibir el enlace',
     sentTitle: 'Revisa tu bandeja de entrada',
-    sentText: 'Si la dirección es correcta, recibirás un correo en unos minutos. Revisa también el correo no deseado.'
+    sentText: 'Si la dirección es correcta, recibirás un correo en unos minutos. Revisa también el correo no deseado.',
+    sentTo: 'Si {email} pertenece a una cuenta, te hemos enviado un correo. Abre su enlace para elegir una ' +
+      'contraseña nueva. Revisa también el correo no deseado.'
   },
   confirm: {
     title: 'Confirma que eres tú',

@@ -54,6 +54,14 @@ export const fr: Texts = {
     email_confirmed: 'L’adresse e-mail est confirmée.',
     email_released: 'L’adresse e-mail a été retirée du compte.'
   },
+  failures: {
+    notFound: 'Page introuvable',
+    forbidden: 'Accès refusé',
+    wait: 'Veuillez patienter',
+    refused: 'Cela n’a pas fonctionné',
+    fault: 'Une erreur est survenue',
+    support: 'Indiquez à l’assistance :'
+  },
   signIn: {
     title: 'Se connecter',
     titleAt: 'Se connecter à {name}',
@@ -70,6 +78,7 @@ export const fr: Texts = {
   register: {
     signIn: 'Se connecter à un compte existant',
     firstText: 'Nous vous enverrons un lien par e-mail. Ouvrez-le pour continuer.',
+    sentTo: 'Nous avons envoyé un e-mail à {email}. Ouvrez son lien pour continuer. Vérifiez aussi vos indésirables.',
     passkey: 'Créer un compte avec une clé d’accès'
   },
   forgotPassword: {
@@ -79,7 +88,9 @@ export const fr: Texts = {
     submit: 'Recevoir le lien',
     sentTitle: 'Consultez votre boîte de réception',
     sentText: 'Si l’adresse est correcte, vous recevrez un e-mail d’ici quelques minutes. Vérifiez aussi vos ' +
-      'indésirables.'
+      'indésirables.',
+    sentTo: 'Si {email} correspond à un compte, nous vous avons envoyé un e-mail. Ouvrez son lien pour choisir un ' +
+      'nouveau mot de passe. Vérifiez aussi vos indésirables.'
   },
   confirm: {
     title: 'Confirmez votre identité',
