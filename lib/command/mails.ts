@@ -6,7 +6,7 @@ import { CODE_LIFETIME, LINK_LIFETIMES, type Mail } from '../core/mail.js'
 import { linkWith } from '../core/mail-links.js'
 import { html } from '../core/pages/elements.js'
 import { OptionsError } from '../errors.js'
-import { de, en, es, fr, type MailText, type MailTextsOptions, mailTexts } from '../mails.js'
+import { ar, de, en, es, fr, ja, type MailText, type MailTextsOptions, mailTexts } from '../mails.js'
 
 /** The module of `--app` has the options under this name, for the application has them too. */
 const EXPORT = 'mails'
@@ -41,7 +41,7 @@ function mailsOf (app: Readonly<Record<string, unknown>> | null): NamedMail[] {
   const options = optionsIn(app)
   // Checks the list of languages, too.
   mailTexts(options)
-  return (options.languages ?? [en, de, fr, es]).flatMap(texts => {
+  return (options.languages ?? [en, de, fr, es, ar, ja]).flatMap(texts => {
     const textOf = mailTexts({ ...options, languages: [texts] })
     return KINDS.map(kind => ({ name: `${kind}.${texts.language}`, ...textOf(sampleOf(kind)) }))
   })

@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { SqlAuthStore } from '../../lib/index.js'
 import { OAuthServer } from '../../lib/oauth-server.js'
-import { de, en, es, fr } from '../../lib/pages.js'
+import { ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { freePort } from '../helpers/loopback.js'
 import { startChromium } from './chromium.js'
@@ -100,7 +100,7 @@ t.test('a resource that needs a second factor leads to setting one up, and back'
   t.match(new URL(page.url()).searchParams.get('next'), /^\/auth\/oauth\/authorize\?waiting=/)
 })
 
-for (const texts of [en, de, fr, es]) {
+for (const texts of [en, de, fr, es, ar, ja]) {
   t.test(`everyone can use the consent, in ${texts.language}`, async t => {
     const { request } = await start(t)
     const page = await (await Visitor.with(chromium, t, { language: texts.language })).open(request())

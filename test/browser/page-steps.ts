@@ -88,7 +88,7 @@ export async function primaryButtonsOn (page: Page): Promise<string[]> {
 /** The widths at which a page is wider than the window: at 200 % a window has half as many pixels. */
 export async function widthsThatScroll (page: Page): Promise<number[]> {
   const scrolling: number[] = []
-  for (const width of [1024, 512, 390, 195]) {
+  for (const width of [1024, 512, 390, 320, 195]) {
     await page.setViewportSize({ width, height: 800 })
     const isWider: boolean = await page.evaluate(
       'document.documentElement.scrollWidth > document.documentElement.clientWidth'

@@ -1,7 +1,7 @@
 /** The pages of the plugin in Chromium, in an application with the headers of @fastify/helmet. */
 import type { Browser, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
+import { Pages, type Texts, ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { OwnProvider } from '../helpers/own-provider.js'
 import { some } from '../helpers/thorough.js'
 import { startChromium } from './chromium.js'
@@ -11,7 +11,6 @@ import { Visitor, barriersOn } from './visitor.js'
 const ADA = { email: 'ada.of.a.very.long.name@subdomain.example.com', password: 'correct horse' }
 const NEW_PASSWORD = 'battery staple'
 const NEW_EMAIL = 'countess@example.com'
-const ARABIC: Texts = { ...en, language: 'ar', direction: 'rtl' }
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9H0z"/></svg>'
 const PUBLIC = ['sign-in', 'sign-in?error=access_denied', 'register', 'forgot-password', 'link-sent']
 const PRIVATE = ['account', 'confirm', 'sign-in']
@@ -59,8 +58,8 @@ async function eachPage (
 }
 
 t.test('no page has barriers, light and dark, on a desk and on a phone, from left to right and from right to left', async t => {
-  const server = await start(t, { languages: [en, ARABIC] })
-  for (const texts of [en, ARABIC]) {
+  const server = await start(t, { languages: [en, ar] })
+  for (const texts of [en, ar]) {
     const visitor = await Visitor.with(chromium, t, { language: texts.language })
     await eachPage(server, texts, visitor, async (page, name) => {
       t.strictSame(await barriersOn(page), [], `${texts.language}: ${name}`)
@@ -70,9 +69,19 @@ t.test('no page has barriers, light and dark, on a desk and on a phone, from lef
   }
 })
 
+t.test('in Arabic a page runs from right to left, and an address that is typed from left to right', async t => {
+  const { url } = await start(t)
+  const page = await (await Visitor.with(chromium, t, { language: 'ar-EG' })).open(`${url}/auth/pages/register`)
+  t.equal(await titleOf(page), ar.titles.register)
+  const directions = await page.evaluate("['h1', '[name=name]', '[name=email]'].map(name => getComputedStyle(document.querySelector(name)).direction)")
+  t.strictSame(directions, ['rtl', 'rtl', 'ltr'])
+  const { x = 0, width = 0 } = await page.getByText(ar.register.signIn).boundingBox() ?? {}
+  t.ok(x + width > 512, 'a link begins on the right')
+})
+
 t.test('no page scrolls sideways in any language, also at 200 %', async t => {
-  const server = await start(t, { languages: [en, de, fr, es, ARABIC] })
-  for (const texts of some([en, de, fr, es, ARABIC], 2)) {
+  const server = await start(t, { languages: [en, de, fr, es, ar, ja] })
+  for (const texts of some([de, en, ja, es, ar, fr], 2)) {
     const visitor = await Visitor.with(chromium, t, { language: texts.language })
     await eachPage(server, texts, visitor, async (page, name) => {
       t.equal(await page.locator('html').getAttribute('lang'), texts.language)
@@ -98,7 +107,7 @@ t.test('attack 141: a visit on 127.0.0.1 goes on at localhost, where its forms w
   t.equal(page.url(), `${url}/auth/pages/account`)
 })
 
-for (const texts of some([en, de, fr, es], 2)) {
+for (const texts of some([en, de, fr, es, ar, ja], 2)) {
   t.test(`in ${texts.language} an account lives from registration to deletion without scripts, with the headers of helmet`, async t => {
     const { url, mails } = await start(t)
     const visitor = await Visitor.with(chromium, t, { scripts: false, language: texts.language })

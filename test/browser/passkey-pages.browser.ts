@@ -2,7 +2,7 @@
 import type { Browser, CDPSession, Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions } from '../../lib/index.js'
-import { type Texts, de, en, es, fr } from '../../lib/pages.js'
+import { type Texts, ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { Passkeys } from '../../lib/passkeys.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
@@ -163,7 +163,7 @@ async function askForLink (page: Page, { url, mails }: Shop, texts: Texts): Prom
   return (await mails.next('register')).url
 }
 
-for (const texts of [en, de, es, fr]) {
+for (const texts of [en, de, es, fr, ar, ja]) {
   t.test(`a user registers with a passkey alone, and signs in by it (${texts.language})`, async t => {
     const server = await startWithoutPasswords(t)
     const visitor = await Visitor.with(chromium, t, { language: texts.language })

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import helmet from '@fastify/helmet'
 import type { Page, Request } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { Pages, type Texts, de, en, es, fr } from '../../lib/pages.js'
+import { Pages, type Texts, ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { startApp } from '../helpers/app.js'
 import { DATA_SECRET } from '../helpers/factor-app.js'
 import { freePort } from '../helpers/loopback.js'
@@ -83,7 +83,7 @@ for (const scripts of [true, false]) {
 }
 
 t.test('the page of the sign-out has no barriers, in each language, and its link leads to the provider too', async t => {
-  const texts: Texts[] = [en, de, fr, es, { ...en, language: 'ar', direction: 'rtl' }]
+  const texts: Texts[] = [en, de, fr, es, ar, ja]
   const server = await start(t, new Pages({ name: 'Shop', languages: [en, ...texts.slice(1)] }))
   for (const { language, signOut, common } of texts) {
     const visitor = await Visitor.with(chromium, t, { language })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { Authorization, SqlAuthStore } from '../../lib/index.js'
-import { de, en, es, fr } from '../../lib/mails.js'
+import { ar, de, en, es, fr, ja } from '../../lib/mails.js'
 import { html } from '../../lib/core/pages/elements.js'
 import { COMMANDS, run } from '../../lib/command/commands.js'
 import type { ParsedOptions } from '../../lib/command/options.js'
@@ -160,7 +160,7 @@ t.test('mails writes each mail in each language, with the options of the applica
   t.equal(written, files.length)
   t.equal(index, join(out, 'index.html'))
   const page = readFileSync(index, 'utf8')
-  for (const { language, kinds } of [en, de, es, fr]) {
+  for (const { language, kinds } of [en, de, es, fr, ar, ja]) {
     for (const [kind, { subject }] of Object.entries(kinds)) {
       const [document = '', text = ''] = ['html', 'txt'].map(type => readFileSync(join(out, `${kind}.${language}.${type}`), 'utf8'))
       t.match(document, `<title>${html`${subject}`.source}</title>`)
@@ -170,7 +170,7 @@ t.test('mails writes each mail in each language, with the options of the applica
       t.match(page, `<a href="${kind}.${language}.txt">`)
     }
   }
-  t.equal(files.length, 4 * 2 * Object.keys(en.kinds).length + 1)
+  t.equal(files.length, 6 * 2 * Object.keys(en.kinds).length + 1)
 
   await run('mails', '', { out: folder, app: join(folder, 'options.mjs') })
   t.match(readFileSync(join(folder, 'sign-in.en.html'), 'utf8'), /bgcolor="#ffd400"[^]*color: #000000/)

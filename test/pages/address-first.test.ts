@@ -77,7 +77,7 @@ t.test('the account page names the connection by which the user signs in, and ot
 
   const { body } = await browser.get('/auth/pages/account', { accept: 'text/html' })
 
-  t.match(body, 'A, Acme Inc')
+  t.match(body, 'A · Acme Inc')
   t.notMatch(body, connection.id.slice(0, 8) + '</')
   const confirm = await browser.get('/auth/pages/confirm', { accept: 'text/html' })
   t.match(confirm.body, `action="/auth/connections/${connection.id}/login"`)

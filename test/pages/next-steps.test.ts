@@ -1,7 +1,7 @@
 /** What follows a form or a link: the page after it says what happened, and no page is a dead end. */
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions, EndSessionRequest, LocalIdentityProviderOptions } from '../../lib/index.js'
-import { Pages, de, en, es, fr } from '../../lib/pages.js'
+import { Pages, ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { SecondFactor } from '../../lib/second-factor.js'
 import { SESSION_SECRET } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -164,7 +164,7 @@ t.test('a link that is over leads to another one, to the sign-in page and to the
   advanceClock(t, 2 * DAY_MS)
   for (const [index, [kind, again]] of Object.entries(links).entries()) {
     const own = again === null ? [] : [again]
-    for (const texts of [en, de, fr, es]) {
+    for (const texts of [en, de, fr, es, ar, ja]) {
       const page = await visitor.open(pathOf(urls[index] ?? ''), { 'accept-language': texts.language })
       t.equal(page.status, 401, kind)
       t.match(page.text, texts.errors.invalid_token)

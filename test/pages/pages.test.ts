@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import authPlugin, { type AuthPluginOptions, type LocalIdentityProviderOptions, OidcProvider } from '../../lib/index.js'
-import { Pages, de, en, es, fr } from '../../lib/pages.js'
+import { Pages, ar, de, en, es, fr, ja } from '../../lib/pages.js'
 import { signedIn } from '../../lib/testing.js'
 import { SESSION_SECRET, localProvider, startApp, userIdIn } from '../helpers/app.js'
 import { Browser } from '../helpers/browser.js'
@@ -327,7 +327,7 @@ t.test('with verify: first no page shows whether an address has an account', asy
 t.test('the pages speak the language that the browser prefers, else the first one', async t => {
   const { open } = await start(t)
   for (const [accepted, texts] of [
-    ['de-AT, en;q=0.5', de], ['fr', fr], ['es-MX', es], ['ja', en], ['en-GB, de', en]
+    ['de-AT, en;q=0.5', de], ['fr', fr], ['es-MX', es], ['ar-EG', ar], ['ja-JP', ja], ['nl', en], ['en-GB, de', en]
   ] as const) {
     const page = await open(SIGN_IN, { 'accept-language': accepted })
     t.match(page, { lang: texts.language, title: texts.signIn.titleAt.replace('{name}', 'Shop') }, accepted)
@@ -556,7 +556,7 @@ t.test('a code of the application marks no field, whatever it is called', async 
 t.test('no program translates names and addresses, and addresses of every script can be typed', async t => {
   const { open, send, browser } = await start(t)
   const { html } = await open('/auth/pages/register')
-  t.match(html, 'type="text" inputmode="email" autocapitalize="off" spellcheck="false" name="email"', 'browsers refuse jörg@ in type="email"')
+  t.match(html, 'type="text" inputmode="email" dir="ltr" autocapitalize="off" spellcheck="false" name="email"', 'browsers refuse jörg@ in type="email"')
   const email = 'jörg@xn--bcher-kva.example'
   const form = (await open('/auth/pages/register')).forms[0]
   t.equal((await send(form, { email: '\u202aJörg@bücher.example\u202c', password: ADA.password, name: 'Jörg' })).url, '/')

@@ -150,7 +150,7 @@ export function action (
 /** As `type="email"` browsers refuse addresses that the server takes: `jörg@example.com`. */
 const TYPES: Readonly<Record<PageField['type'], Html>> = {
   text: html` type="text"`,
-  email: html` type="text" inputmode="email" autocapitalize="off" spellcheck="false"`,
+  email: html` type="text" inputmode="email" dir="ltr" autocapitalize="off" spellcheck="false"`,
   password: html` type="password"`
 }
 

@@ -34,7 +34,7 @@ export function failureOf (texts: Texts, error: AuthError): string {
   const isOwn = message === ERRORS.weak_password[1] || message.replace(/\d+/, '0') === wrongLength(0)
   if (!isOfCode || (code === 'weak_password' && !isOwn)) return message
   if (code !== 'rate_limited' || retryAfter === undefined) return sentenceOf(texts, code)
-  return `${sentenceOf(texts, code)} ${filled(texts.common.wait, { time: duration(texts.language, retryAfter) })}`
+  return filled(texts.errors.rate_limited_wait, { time: duration(texts.language, retryAfter) })
 }
 
 /** The fields that the failures of a form are about: the first one that it has. */

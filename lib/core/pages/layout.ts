@@ -336,6 +336,7 @@ body {
 .wide { grid-template-columns: minmax(0, var(--auth-wide)); align-content: start }
 .wide .input, .wide .button { max-inline-size: var(--auth-width) }
 .plain { --auth-back: var(--auth-surface); --shadow: none }
+:lang(ja) { line-break: strict; word-break: auto-phrase }
 p { margin: 0 0 calc(4 * var(--gap)) }
 ul { list-style: none; margin: 0 0 calc(4 * var(--gap)); padding: 0 }
 .header { margin-block-end: calc(6 * var(--gap)) }
@@ -352,7 +353,7 @@ ul { list-style: none; margin: 0 0 calc(4 * var(--gap)); padding: 0 }
 [data-part=card] > :last-child { margin-block-end: 0 }
 .title {
   margin: 0 0 calc(6 * var(--gap)); font-size: 1.375rem; font-weight: 600; line-height: 1.2727;
-  letter-spacing: -.01em; text-align: center; text-wrap: balance;
+  text-align: center; text-wrap: balance;
 }
 .title + p { color: var(--auth-faint); text-align: center }
 .footer {
@@ -397,6 +398,7 @@ small, .faint { color: var(--auth-faint); font-size: .875rem; font-weight: 400 }
   font: 1rem var(--auth-font); color: inherit; background: var(--auth-surface);
   border: 1px solid var(--auth-line); border-radius: var(--auth-radius);
 }
+[dir=rtl] .input[dir=ltr] { text-align: right }
 .hint { display: block; margin-block-start: calc(1.5 * var(--gap)); font-size: .8125rem }
 .check {
   display: flex; gap: calc(2.5 * var(--gap)); margin-block-end: calc(4 * var(--gap)); align-items: start;

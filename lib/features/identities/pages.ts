@@ -97,7 +97,7 @@ async function methodsRow (view: AccountView): Promise<Html> {
   })
   return rowOf({
     title: account.methodsTitle,
-    state: html`${names.map(labelOf).join(', ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
+    state: html`${names.map(labelOf).join(' · ')} ${isOnly && html`<small>${account.onlyMethod}</small>`}`,
     content: (!isOnly || others.length > 0) &&
       [html`<ul>${items}</ul>`, providerButtons(auth, account.add, others, { ...hidden, done: null, link: 'true' })]
   })

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import type { AuthPluginOptions, LocalIdentityProviderOptions } from '../../index.js'
-import { Pages, de, en, es, fr } from '../../pages.js'
+import { Pages, ar, de, en, es, fr, ja } from '../../pages.js'
 import { SESSION_SECRET, userIdIn } from '../../../test/helpers/app.js'
 import { Browser } from '../../../test/helpers/browser.js'
 import { advanceClock } from '../../../test/helpers/clock.js'
@@ -11,7 +11,7 @@ const SIGN_IN = '/auth/pages/sign-in'
 const ASK = '/auth/local/mail-login'
 const CONFIRM = '/auth/local/mail-login/confirm'
 const HOUR_MS = 3_600_000
-const LANGUAGES = [en, de, fr, es]
+const LANGUAGES = [en, de, fr, es, ar, ja]
 
 async function start (
   t: Test, options: AuthPluginOptions = {}, local: LocalIdentityProviderOptions = {}

@@ -108,7 +108,8 @@ function head ({ name, logo }: MailLook): Html {
 function shown (part: Part, brand: string): Content {
   if ('link' in part && part.button !== undefined) return [button(part.link, part.button, brand), faint(inWords(part))]
   if ('code' in part) {
-    return html`<p class="back text" dir="ltr" style="${TEXT}; padding: 12px 16px; background-color: ${LIGHT.back}; ${
+    // Digits run from left to right in each script.
+    return html`<p class="back text" style="${TEXT}; padding: 12px 16px; background-color: ${LIGHT.back}; ${
       `border-radius: 10px; font: 600 28px/36px ${MONOSPACE}; letter-spacing: 4px`}">${part.code}</p>\n`
   }
   return 'lines' in part ? faint(inWords(part)) : html`<p class="text" style="${TEXT}">${inWords(part)}</p>\n`

@@ -1,10 +1,11 @@
 import t from 'tap'
 import type { Mail, NoticeMailKind } from '../../index.js'
-import { type MailLanguage, de, en, es, fr, mailTexts } from '../../mails.js'
+import { type MailLanguage, ar, de, en, es, fr, ja, mailTexts } from '../../mails.js'
 import { html } from '../../core/pages/elements.js'
+import { foreignMarkIn } from '../../../test/helpers/foreign-marks.js'
 import { ADA, registerAt, startMailApp } from '../../../test/helpers/mail-app.js'
 
-const LANGUAGES = [en, de, es, fr]
+const LANGUAGES = [en, de, es, fr, ar, ja]
 const KINDS = Object.keys(en.kinds) as Array<Mail['kind']>
 const ABOUT = { requestId: 'req-1', ip: '127.0.0.1', userAgent: null, language: null }
 const URL_OF_LINK = 'https://app.example/auth/local/reset-password?token=a.b&c=<d>'
@@ -61,13 +62,21 @@ for (const texts of LANGUAGES) {
     for (const [path, text] of Object.entries(flat(texts))) {
       t.strictSame(names(text), names(english[path]), path)
       t.equal(text, text.trim(), path)
+      t.equal(foreignMarkIn(text, texts.language), undefined, `${path}: the punctuation of its script`)
       if (texts !== en && path !== 'direction') t.not(text, english[path], path)
-      if (path.endsWith(' text')) t.match(text, /^\p{Lu}.*\.$/u, path)
-      if (/ (?:subject|button)$/.test(path)) t.match(text, /^\p{Lu}.*[^.]$/u, path)
+      if (path.endsWith(' text')) t.match(text, /^[\p{Lu}\p{Lo}].*[.。]$/u, path)
+      if (/ (?:subject|button)$/.test(path)) t.match(text, /^[\p{Lu}\p{Lo}\d].*[^.。]$/u, path)
     }
     t.strictSame(Object.keys(flat(texts)).sort(), Object.keys(english).sort())
   })
 }
+
+t.test('in text from right to left an address is isolated, and a code is in Latin digits where times are not', async t => {
+  t.match(textOf({ ...mailOf('exists', { language: 'ar' }), to: '1st@example.com' }).text, ' \u20681st@example.com\u2069 ')
+  const { text } = textOf(mailOf('sign-in', { language: 'ar-EG' }))
+  t.match(text, /^مدة الصلاحية: ١٠ دقائق\.$/m)
+  t.match(text, /^123456$/m)
+})
 
 t.test('the language is that of the request, else the first one', async t => {
   const subjectIn = (languages: MailLanguage[] | undefined, language?: string): string =>
@@ -160,12 +169,13 @@ t.test('what clients list beside the subject is the beginning of the mail, at mo
       const shown = preheader(textOf(mailOf(kind, { language })))
       t.ok(shown.length > 20 && shown.length <= 90, `${kind}: ${shown}`)
       t.match(kinds[kind].text.replace('{domain}', 'acme.example'), shown.replace(/…$/, ''), kind)
-      t.match(shown, /[.…]$/, kind)
+      t.match(shown, /[.。…]$/, kind)
     }
   }
   const withText = (text: string): string => preheader(mailTexts({
     name: 'Shop', languages: [{ ...en, kinds: { ...en.kinds, exists: { subject: 'Hello', text } } }]
   })(mailOf('exists')))
+  t.equal(withText(`${'漢'.repeat(50)}。${'字'.repeat(50)}。`), `${'漢'.repeat(50)}。`, 'no blank follows a sentence')
   t.equal(withText('漢'.repeat(200)), `${'漢'.repeat(89)}…`)
   t.equal(withText(`${'a'.repeat(88)}👋${'b'.repeat(20)}`).isWellFormed(), true)
 })

@@ -8,10 +8,12 @@ import { shownEmail } from '../../email.js'
 import {
   type ChecksOf, callable, checkedOptions, hasTextsOf, matching, mustBe, optional, table, wholeNumber
 } from '../../option-checks.js'
+import { ar } from './languages/ar.js'
 import { de } from './languages/de.js'
 import { en } from './languages/en.js'
 import { es } from './languages/es.js'
 import { fr } from './languages/fr.js'
+import { ja } from './languages/ja.js'
 import { type MailLook, type Part, type Words, mailDocument } from './mail-document.js'
 import type { MailLanguage } from './mail-language.js'
 
@@ -68,7 +70,7 @@ const OPTIONS = {
   name: mustBe("the name of the application, such as 'Shop', in one line", isLine),
   languages: optional(
     mustBe('a list of languages, such as [en, de] of fastify-svc-auth/mails, or of your own texts', areLanguages),
-    [en, de, fr, es]
+    [en, de, fr, es, ar, ja]
   ),
   brand: optional(matching("a color of six digits, such as '#4f46e5'", /^#[\da-f]{6}$/i), '#4f46e5'),
   logo: optional(table({
@@ -169,7 +171,7 @@ function valuesOf (mail: Mail): Readonly<Record<string, string>> {
 function preheaderOf (text: string): string {
   if (text.length <= MAX_PREHEADER) return text
   const start = text.slice(0, MAX_PREHEADER - 1)
-  const sentence = start.lastIndexOf('. ')
+  const sentence = Math.max(start.lastIndexOf('. '), start.lastIndexOf('。'))
   if (sentence > 0) return start.slice(0, sentence + 1)
   const word = start.lastIndexOf(' ')
   return `${(word > 0 ? start.slice(0, word) : start).toWellFormed()}…`

@@ -48,9 +48,9 @@ interface AskedByDevice extends EntryContent {
 /** What is kept is known by the hash of the code that is typed, and by that of the device's. */
 const keyOf = (kind: string, code: string) => ({ hash: digestOf(`${kind} ${code}`), kind, owner: digestOf(code) })
 
-/** Returns a code as it was shown, without what typing adds; null for none. */
+/** Returns a code, of letters of any width, without what typing adds; null for none. */
 function userCodeIn (text: unknown): string | null {
-  const code = String(text).toUpperCase().replace(/[^A-Z]/g, '')
+  const code = String(text).normalize('NFKC').toUpperCase().replace(/[^A-Z]/g, '')
   return code.length === LENGTH ? code : null
 }
 

@@ -4,10 +4,12 @@ import { contactUrl, isContact } from '../../core/contact.js'
 import { isPath } from '../../core/redirects.js'
 import { isSecureUrl } from '../../core/fetching.js'
 import { type ChecksOf, boolean, checkedOptions, hasTextsOf, listOf, mustBe, optional } from '../../option-checks.js'
+import { ar } from '../../core/pages/languages/ar.js'
 import { de } from '../../core/pages/languages/de.js'
 import { english } from '../../core/pages/languages/en.js'
 import { es } from '../../core/pages/languages/es.js'
 import { fr } from '../../core/pages/languages/fr.js'
+import { ja } from '../../core/pages/languages/ja.js'
 import { PageLayout, type PageLink } from '../../core/pages/layout.js'
 import type { Texts } from '../../core/pages/elements.js'
 
@@ -48,7 +50,7 @@ const OPTIONS = {
   stylesheet: optional(mustBe('a path of this application, such as /auth.css', isPath), null),
   languages: optional(
     mustBe('a list of languages, such as [en, de] of fastify-svc-auth/pages, or of your own texts', areLanguages),
-    [english, de, fr, es]
+    [english, de, fr, es, ar, ja]
   ),
   links: optional(listOf("a list of { label, href }, such as { label: 'Privacy', href: '/privacy' }; " +
     'href is a path of this application or an https: URL', isLink), []),

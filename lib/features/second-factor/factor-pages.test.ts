@@ -1,7 +1,7 @@
 /** What the pages of factors show, in each language and each state of an account. */
 import t, { type Test } from 'tap'
 import { Accounts, type AuthPluginOptions, MemoryAuthStore, type User } from '../../index.js'
-import { Pages, de, en, es, fr } from '../../pages.js'
+import { Pages, ar, de, en, es, fr, ja } from '../../pages.js'
 import { html, usernameField } from '../../core/pages/elements.js'
 import { Passkeys } from '../../passkeys.js'
 import { SecondFactor, type SecondFactorOptions } from '../../second-factor.js'
@@ -14,7 +14,7 @@ import { ADA, BASE_URL, type MailApp, confirmAddress, registerAt } from '../../.
 import { addAt, newDevice, proveBy, signInBy, startPasskeyApp } from '../../../test/helpers/passkey-app.js'
 import { type Reader, type ShownPage, pageOf, readerOf } from '../../../test/pages/page.js'
 
-const LANGUAGES = [en, de, es, fr]
+const LANGUAGES = [en, de, es, fr, ar, ja]
 const SIGN_IN = '/auth/pages/sign-in'
 const FACTORS = '/auth/pages/factors'
 const CONFIRM = '/auth/pages/confirm'
@@ -85,6 +85,8 @@ t.test('each text of the second factors is on a page in each language, and no pa
   await show(TOTP)
   await enrolAt(t, browser)
   await inEach(async headers => browser.submit('/auth/local/recovery-codes', {}, headers))
+  const { body } = await browser.get('/auth/pages/account', { accept: 'text/html' })
+  t.match(body, 'Authenticator app · Passkey', 'no comma of one script')
   const waiting = new Browser(app)
   await waitAt(t, waiting)
   await show(SECOND_FACTOR, waiting)
@@ -101,7 +103,9 @@ t.test('each text of the second factors is on a page in each language, and no pa
     t.notMatch(all, /<script|<style|\sstyle=|\son\w+=/)
     t.ok(pages.every(({ lang, status }) => lang === language && status === 200))
   }
-  for (const [language, words] of [['en', '30 days'], ['de', '30 Tage'], ['fr', '30\u00a0jours'], ['es', '30 días']] as const) {
+  for (const [language, words] of [
+    ['en', '30 days'], ['de', '30 Tage'], ['fr', '30\u00a0jours'], ['es', '30 días'], ['ar', '30 يومًا'], ['ja', '30 日']
+  ] as const) {
     t.ok(shown.get(language)?.some(({ html }) => html.includes(words)), words)
   }
 })

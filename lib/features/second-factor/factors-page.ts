@@ -126,6 +126,6 @@ export const factorsSection: Section = {
     if (!hasFactors(auth) || href === null) return null
     const own = (await partsOf(auth)).flatMap(({ name, label }) =>
       user.factors?.some(kind => kind === name) === true ? label?.(texts) ?? [] : [])
-    return rowOf({ title: texts.factors.title, state: own.join(', ') || texts.account.off, href })
+    return rowOf({ title: texts.factors.title, state: own.join(' · ') || texts.account.off, href })
   }
 }

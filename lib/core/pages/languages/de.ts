@@ -20,7 +20,6 @@ export const de: Texts = {
     signOut: 'Abmelden',
     saved: 'Ihre Änderung wurde gespeichert.',
     sent: 'Wir haben Ihnen eine E-Mail geschickt. Folgen Sie dem Link darin.',
-    wait: 'Versuchen Sie es in {time} noch einmal.',
     home: 'Zurück zur Anwendung'
   },
   connectionTest: {
@@ -284,6 +283,7 @@ export const de: Texts = {
     invalid_request: 'In diesem Formular fehlt etwas, oder es ist etwas falsch. Prüfen Sie Ihre Angaben.',
     cross_origin: 'Diese Anfrage kam von einer anderen Website. Versuchen Sie es auf dieser Seite noch einmal.',
     rate_limited: 'Zu viele Versuche.',
+    rate_limited_wait: 'Zu viele Versuche. Versuchen Sie es in {time} noch einmal.',
     busy: 'Der Dienst ist gerade stark ausgelastet. Versuchen Sie es gleich noch einmal.',
     unavailable: 'Der Dienst ist gerade nicht verfügbar. Versuchen Sie es später noch einmal.',
     internal_error: 'Wegen eines Fehlers in dieser Anwendung hat das nicht geklappt. Versuchen Sie es später.',

@@ -20,7 +20,6 @@ export const english = {
     signOut: 'Sign out',
     saved: 'Your change was saved.',
     sent: 'We sent you an e-mail. Follow the link in it.',
-    wait: 'Try again in {time}.',
     home: 'Back to the application'
   },
   connectionTest: {
@@ -275,6 +274,7 @@ export const english = {
     invalid_request: 'Something in this form is missing or wrong. Check it and try again.',
     cross_origin: 'This request came from another website. Try again on this page.',
     rate_limited: 'Too many attempts.',
+    rate_limited_wait: 'Too many attempts. Try again in {time}.',
     busy: 'The service is busy right now. Try again in a moment.',
     unavailable: 'The service isn’t available right now. Try again later.',
     internal_error: 'That did not work, because of a fault in this application. Try again later.',

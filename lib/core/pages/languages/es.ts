@@ -20,7 +20,6 @@ export const es: Texts = {
     signOut: 'Cerrar sesión',
     saved: 'Se ha guardado el cambio.',
     sent: 'Te hemos enviado un correo. Sigue el enlace que contiene.',
-    wait: 'Vuelve a intentarlo dentro de {time}.',
     home: 'Volver a la aplicación'
   },
   connectionTest: {
@@ -279,6 +278,7 @@ export const es: Texts = {
     invalid_request: 'En este formulario falta algo o hay un error. Revísalo y vuelve a intentarlo.',
     cross_origin: 'Esta solicitud procede de otro sitio web. Vuelve a intentarlo en esta página.',
     rate_limited: 'Demasiados intentos.',
+    rate_limited_wait: 'Demasiados intentos. Vuelve a intentarlo dentro de {time}.',
     busy: 'El servicio está muy solicitado en este momento. Vuelve a intentarlo en unos instantes.',
     unavailable: 'El servicio no está disponible en este momento. Vuelve a intentarlo más tarde.',
     internal_error: 'No ha funcionado por un error de esta aplicación. Vuelve a intentarlo más tarde.',

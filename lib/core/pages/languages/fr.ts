@@ -20,7 +20,6 @@ export const fr: Texts = {
     signOut: 'Se déconnecter',
     saved: 'Votre modification a été enregistrée.',
     sent: 'Nous vous avons envoyé un e-mail. Suivez le lien qu’il contient.',
-    wait: 'Réessayez dans {time}.',
     home: 'Retour à l’application'
   },
   connectionTest: {
@@ -287,6 +286,7 @@ export const fr: Texts = {
     invalid_request: 'Ce formulaire est incomplet ou contient une erreur. Vérifiez-le et réessayez.',
     cross_origin: 'Cette requête provient d’un autre site. Réessayez sur cette page.',
     rate_limited: 'Trop de tentatives.',
+    rate_limited_wait: 'Trop de tentatives. Réessayez dans {time}.',
     busy: 'Le service est très sollicité. Réessayez dans un instant.',
     unavailable: 'Le service est momentanément indisponible. Réessayez plus tard.',
     internal_error: 'Cela n’a pas fonctionné à cause d’une erreur de cette application. Réessayez plus tard.',
