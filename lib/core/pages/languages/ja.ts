@@ -49,6 +49,14 @@ export const ja: Texts = {
     email_confirmed: 'メールアドレスを確認しました。',
     email_released: 'メールアドレスをアカウントから削除しました。'
   },
+  failures: {
+    notFound: 'ページが見つかりません',
+    forbidden: '許可されていません',
+    wait: 'しばらくお待ちください',
+    refused: '完了できませんでした',
+    fault: '問題が発生しました',
+    support: 'サポートにお伝えください：'
+  },
   signIn: {
     title: 'ログイン',
     titleAt: '{name} にログイン',
@@ -65,6 +73,7 @@ export const ja: Texts = {
   register: {
     signIn: '既存のアカウントでログイン',
     firstText: 'メールアドレスにリンクを送信します。続行するには、そのリンクを開いてください。',
+    sentTo: '{email} にメールを送信しました。メール内のリンクを開いて続行してください。迷惑メールフォルダも確認してください。',
     passkey: 'パスキーでアカウントを作成'
   },
   forgotPassword: {
@@ -73,7 +82,9 @@ export const ja: Texts = {
       '送信します。',
     submit: 'リンクを送信',
     sentTitle: '受信トレイを確認してください',
-    sentText: 'アドレスが正しければ、数分以内にメールが届きます。迷惑メールフォルダも確認してください。'
+    sentText: 'アドレスが正しければ、数分以内にメールが届きます。迷惑メールフォルダも確認してください。',
+    sentTo: '{email} のアカウントがある場合は、メールを送信しました。メール内のリンクを開いて、新しいパスワードを設定してください。' +
+      '迷惑メールフォルダも確認してください。'
   },
   confirm: {
     title: 'ご本人の確認',
