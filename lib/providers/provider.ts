@@ -88,7 +88,12 @@ export interface Authentication {
    * What its logout tokens name: the session (`sid`), and the user (`sub`; default the subject). Of
    * the session a hash is kept, and nothing else.
    */
-  atProvider?: { sid?: unknown, sub: string }
+  atProvider?: {
+    /** The session there. */
+    sid?: unknown
+    /** The user there. */
+    sub: string
+  }
 }
 
 /** The claims of a verified logout token (OpenID Connect Back-Channel Logout 1.0 section 2.4). */

@@ -42,8 +42,13 @@ export interface UserExtras {
   }
   /** The browser of a sign-in was noted: a sign-in from another one is told to the user. */
   browser_noted?: true
-  /** The connection by which the user signed in last, and when, to an hour, in milliseconds. */
-  connection?: { provider: string, at: number }
+  /** The connection by which the user signed in last. */
+  connection?: {
+    /** Its name as a provider: `connection:{id}`. */
+    provider: string
+    /** When, to an hour, in milliseconds. */
+    at: number
+  }
   /** The name as it is searched: in lower case, without marks. */
   name_key?: string
   /** The domain of the e-mail as it is searched. */

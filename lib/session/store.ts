@@ -307,10 +307,14 @@ export interface StoredSessions {
    * Ends the open sessions whose `proofs.atProvider`, as of the insertion, has this hash. Without
    * it no provider can have `backChannelLogout`.
    *
-   * @returns the users whose sessions ended, each once, and whether that is recorded for the other
-   *   processes: see `Revocations`
+   * @returns the users, each once
    */
-  endAtProvider? (end: ProviderEnd, now: number): Promise<Array<{ userId: string, isRecorded: boolean }>>
+  endAtProvider? (end: ProviderEnd, now: number): Promise<Array<{
+    /** A user whose sessions ended. */
+    userId: string
+    /** Whether the end is recorded for the other processes: see `Revocations`. */
+    isRecorded: boolean
+  }>>
 }
 
 /** The longest time that a request may run on after its session has ended. */
